@@ -1,7 +1,7 @@
-"""The control plane's end of the request path: events come up here and answers go down.
+"""The control plane's part of the request path: receives events of the data plane and sends it responses.
 
 Owns draining of events, decoding, version checks, dispatch, order per connection, and encoding. Must not know any
-handler: `pybroker.node` gives it a dispatch table. Sockets, frames, Produce and Fetch are Rust's.
+handler: `pybroker.node` passes the dispatch table. Rust owns sockets, frames, Produce and Fetch.
 
     native               the gateway to Rust
     data_plane_settings  the broker's settings as the data plane gets them

@@ -1,7 +1,7 @@
-"""The answers to ApiVersions, kept in the data plane, which gives them without a turn of the loop.
+"""The encoded responses to ApiVersions, which the data plane sends without the event loop.
 
-Owns when they are published: once requests are served, and again when the cluster's features change, which is all that
-they depend on. Must not know what they say.
+Owns when they are published: at the start of serving, and when the cluster's features change. Must not know their
+content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ApiVersionsPublisher:
-    """A publisher of the metadata image."""
+    """Publishes ApiVersions responses to the data plane. A metadata publisher."""
 
     def __init__(self, data_plane: DataPlane) -> None:
         self._data_plane = data_plane
@@ -25,14 +25,15 @@ class ApiVersionsPublisher:
         self._epoch: int | None = None
 
     def begin(self, encode: Callable[[MetadataImage], dict[int, bytes]], image: MetadataImage) -> None:
-        """Publish what `encode` makes of the image, now and with each change; its keys are versions, its values what
-        follows the correlation id.
+        """Publish the responses of `encode`, now and after each change of the features.
+
+`encode` maps versions to the bytes after the correlation id.
         """
         self._encode = encode
         self._publish(image)
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow the cluster's features."""
+        """Publish the responses again if the cluster's features have changed."""
         if image.features.epoch != self._epoch:
             self._publish(image)
 

@@ -1,6 +1,6 @@
-"""How the network comes to its end: requests that have begun are answered, then connections are closed.
+"""The shutdown of the network: requests in progress are completed, then connections are closed.
 
-Owns how long a stop waits for either. Must not know what ends before or after.
+Owns the timeouts of both. Must not know the other parts of a shutdown.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 FINISH_MS = 3000
-"""How long requests in work may take at a stop before their connections are closed, and answers to be read after."""
+"""Timeout of requests in progress at a shutdown, and then of clients to read their responses."""
 
 
 async def finish_requests(pipeline: Pipeline) -> None:
-    """Wait for the answers to requests that have begun, but no longer than `FINISH_MS`."""
+    """Wait for the completion of requests in progress, at most `FINISH_MS`."""
     try:
         await asyncio.wait_for(pipeline.finish(), FINISH_MS / 1000)
     except TimeoutError:
@@ -28,7 +28,7 @@ async def finish_requests(pipeline: Pipeline) -> None:
 
 
 async def close_connections(data_plane: DataPlane) -> None:
-    """Close every connection, those whose answers are not read within `FINISH_MS` without them."""
+    """Close every connection after its responses are sent, or after `FINISH_MS`."""
     await asyncio.to_thread(data_plane.shut_down, grace_ms=FINISH_MS)
     syncs, appends = data_plane.flush_counts
     if syncs:

@@ -1,7 +1,7 @@
-"""Limits of connections: from settings and from quotas of addresses (KIP-612) to the data plane's table.
+"""Connection limits of the data plane, from settings and IP quotas (KIP-612).
 
-Owns which limits hold when: with every change of the settings and of the quotas, and once names have addresses. Must
-not know how connections are counted, nor what is done to those beyond a limit.
+Owns the limits in force: they are updated when settings or quotas change, and when host names are resolved. Must not
+know how limits are enforced.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 CREATION_RATE = "connection_creation_rate"
-_MOST_DELAYED = 1000  # sockets of addresses that are too fast, each for a second at most
+_MOST_DELAYED = 1000  # delayed connections of throttled addresses, each for at most a second
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
-    """What the data plane gets: `pybroker._native` reads these attributes. Rates are connections a second, or None."""
+    """Limits for the data plane: `pybroker._native` reads these attributes.
+
+    Rates are connections per second, or None.
+    """
 
     max_connections: int
     max_connections_reason: str
     creation_rate: float | None
     listeners: dict[str, tuple[int, float | None, bool]]
-    """Connections, rate, and whether the limits of the whole broker do not hold, by listener."""
+    """By listener: maximum connections, rate, and whether it is exempt from the broker-wide limits."""
     max_per_address: int
     max_of_address: dict[str, int]
     address_rate: float | None
@@ -54,9 +57,9 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
 def build_connection_limits(
     config: BrokerConfig, shares: Shares, rates: Mapping[str | None, float], addresses: Mapping[str, str]
 ) -> ConnectionLimits:
-    """Return the limits in force. `rates` are by name of an `ip` entity, None the default; `addresses` by name.
+    """Return the limits in force. `rates` is by name of an `ip` entity (None: the default), `addresses` by host name.
 
-    A name without an address limits nobody.
+    A host name without an address has no effect.
     """
     max_connections, reason = connections_allowed(shares, config.max_connections)
     listeners = config.connections_of_listeners()
@@ -79,7 +82,7 @@ def build_connection_limits(
 
 
 def _of_listener(config: BrokerConfig, name: str, own: ListenerConnections) -> tuple[int, float | None, bool]:
-    # Brokers reach each other whatever clients do, as long as clients have a listener of their own.
+    # The inter-broker listener is exempt if clients have other listeners.
     is_protected = name == config.inter_broker_listener and len(config.broker_endpoints) > 1
     return own.max_connections, _rate(own.creation_rate), is_protected
 
@@ -89,7 +92,7 @@ def _rate(limit: int) -> float | None:
 
 
 def address_rates(quotas: ClientQuotasImage) -> dict[str | None, float]:
-    """Return the connections a second of each `ip` entity that has a limit, None being the default."""
+    """Return the maximum connections per second by `ip` entity; None is the default entity."""
     return {
         entity[0][1]: limits[CREATION_RATE]
         for entity, limits in quotas.by_entity.items()
@@ -98,7 +101,10 @@ def address_rates(quotas: ClientQuotasImage) -> dict[str | None, float]:
 
 
 class ConnectionQuotas:
-    """Follows settings and metadata with the data plane's limits of connections. A publisher; on the loop's thread."""
+    """Updates the data plane's connection limits after changed settings and quotas.
+
+    A publisher, used on the loop's thread.
+    """
 
     def __init__(self, data_plane: DataPlane, config: BrokerConfig, shares: Shares) -> None:
         self._data_plane = data_plane
@@ -106,18 +112,18 @@ class ConnectionQuotas:
         self._shares = shares
         self._quotas: ClientQuotasImage | None = None
         self._rates: dict[str | None, float] = {}
-        # Of names, as the resolver gave them when they were last asked for.
+        # Addresses of host names, from the last lookup.
         self._addresses: dict[str, str] = {}
         self._look_up_task: asyncio.Task[None] | None = None
         self._enforce()
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take the broker's changed settings."""
+        """Apply changed settings."""
         self._config = config
         self._enforce()
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """Take changed quotas of addresses."""
+        """Apply changed IP quotas."""
         if image.quotas is self._quotas:
             return
         self._quotas = image.quotas
@@ -127,12 +133,12 @@ class ConnectionQuotas:
             self._enforce()
 
     def stop(self) -> None:
-        """Look for no addresses any more."""
+        """Cancel lookups of addresses."""
         if self._look_up_task is not None:
             self._look_up_task.cancel()
 
     def _enforce(self) -> None:
-        """Put in force what is known, and the rest when the names in it have addresses."""
+        """Apply the limits of known addresses at once, and the others after the lookup of their host names."""
         names = {*parse_overrides(self._config.max_connections_per_ip_overrides), *filter(None, self._rates)}
         addresses = {name: written_address(name) for name in names}
         found = {name: one for name, one in addresses.items() if one is not None}

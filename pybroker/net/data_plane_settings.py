@@ -1,6 +1,6 @@
-"""What the data plane gets of the broker's settings: a complete struct, as it knows no default.
+"""The settings of the data plane: a complete struct, since the data plane has no defaults.
 
-Owns the choice of keys. Must not know what the data plane does with them.
+Owns the mapping from the broker's settings. Must not know the data plane.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from pybroker.config.broker import BrokerConfig
     from pybroker.net.descriptors import Shares
 
-_FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which is no setting there
-_THREAD_SLICE_US = 100  # the shortest that Linux takes (docs/adr/0084-threads-of-records-are-let-in-first.md)
-_IN_WORK_PER_CONNECTION = 64  # requests of one connection that are worked on ahead of its unsent answers
+_FETCH_SESSION_EVICTION_MS = 120_000  # Kafka's constant MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
+_THREAD_SLICE_US = 100  # the shortest that Linux supports (docs/adr/0084-threads-of-records-are-let-in-first.md)
+_IN_WORK_PER_CONNECTION = 64  # requests of a connection in work before its earlier responses are sent
 
 
 def build_data_plane_settings(
     config: BrokerConfig, shares: Shares, *, network_threads: int | None = None
 ) -> DataPlaneSettings:
-    """Return what a data plane with these settings, and as many descriptors, is made of.
+    """Return the data plane's settings. `shares` limits its connections.
 
-    `network_threads`: in place of num.network.threads.
+    `network_threads` overrides num.network.threads.
     """
     max_connections, reason = connections_allowed(shares, config.max_connections)
     return DataPlaneSettings(

@@ -1,7 +1,7 @@
-"""Descriptors: the limit of the process, and who may have how many of them.
+"""File descriptors: the limit of the process, and its division between uses.
 
-Owns the raising of the limit and its division between connections, the files of logs and everything else (listeners,
-the metadata log, checkpoints, indexes while they are mapped, Python's own). Must not know what connections or logs are.
+Owns the raising of the limit and its division between connections, log files and everything else (listeners, the
+metadata log, checkpoints, indexes while they are mapped, Python's own). Must not know connections or logs.
 
     everything else    64 and a sixteenth of the limit
     connections        half of what is left, at most max.connections
@@ -23,37 +23,40 @@ log = logging.getLogger("pybroker.net")
 
 _LEAST = 128
 _SMALL = 4096
-"""A limit below this is worth a warning; Kafka's documentation asks for 100,000."""
+"""A limit below this is logged as a warning. Kafka's documentation recommends 100,000."""
 _UNLIMITED = 1 << 30
 
 
 class TooFewDescriptorsError(Exception):
-    """The limit is too low for a broker; the text is one line that says how to raise it."""
+    """The limit is too low for a broker. The text is one line, with how to raise it."""
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """How many descriptors there are, and what they are for."""
+    """The limit of descriptors and its division."""
 
     limit: int
     connections: int
-    """At most this many connections, whatever max.connections says."""
+    """Maximum connections, even if max.connections is higher."""
     log_files: int
-    """About this many files of segments are kept open."""
+    """Approximate number of segment files that are kept open."""
 
 
 def raise_limit() -> None:
-    """Raise the soft limit of the process to the hard one; for a process that is the broker's own."""
+    """Raise the soft limit of the process to the hard limit.
+
+    Called only in a process of its own, not by an embedded broker.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError) as error:  # a system that names a hard limit which it does not grant
+    except (OSError, ValueError) as error:  # some systems do not grant their hard limit
         log.warning("Failed to raise the limit of file descriptors from %d: %s", soft, error)
 
 
 def divide() -> Shares:
-    """Divide the limit in force; raises TooFewDescriptorsError."""
+    """Return the division of the current limit. Raises TooFewDescriptorsError."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _UNLIMITED if soft == resource.RLIM_INFINITY else soft
     if limit < _LEAST:
@@ -65,14 +68,14 @@ def divide() -> Shares:
 
 
 def connections_allowed(shares: Shares, max_connections: int) -> tuple[int, str]:
-    """Return how many connections may be open, and where the number comes from."""
+    """Return the maximum number of connections, and the setting or limit that it is from."""
     if max_connections <= shares.connections:
         return max_connections, "max.connections"
     return shares.connections, f"what RLIMIT_NOFILE={shares.limit} leaves for them"
 
 
 def say(shares: Shares, config: BrokerConfig, partitions: int) -> None:
-    """Log how the limit is divided; a warning where it is small for what the broker has or is to have."""
+    """Log the division of the limit, as a warning if it is too small for the settings or the partitions."""
     max_connections = config.max_connections
     reasons = []
     if shares.limit < _SMALL:

@@ -1,8 +1,8 @@
-"""The dispatch tables: what the pipeline needs to know of an API, and the decision which requests are served.
+"""The dispatch tables: the pipeline's interface of an API, and the choice of the API of a request.
 
-Owns which table a listener's requests are looked up in, and Kafka's rule for versions outside the served range: the
-connection is closed, except for ApiVersions, which is answered in version 0 so that a newer client can find a common
-version (KIP-511). Must not import a handler; the entries are made in `pybroker.handlers`, injected by `pybroker.node`.
+Owns the choice of the table by listener, and Kafka's rule for versions outside the served range: the connection is
+closed, except for ApiVersions. Its response then has version 0, so that a newer client can find a common version
+(KIP-511). Must not import a handler: `pybroker.handlers` makes the entries, and `pybroker.node` passes them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 class Prepared(Protocol):
-    """A request of which this node has answered a part before the active controller sees the rest."""
+    """A request that this node has handled partly, before the rest is forwarded to the active controller."""
 
     @property
     def request(self) -> Any:
-        """What the active controller is asked; None for nothing."""
+        """The request to forward; None if there is none."""
 
     def complete(self, response: Any) -> Any:
-        """Return the whole response, of the controller's to the rest; None where it was not asked."""
+        """Return the complete response.
+
+        `response` is the controller's to the rest, None if there was none to forward.
+        """
 
 
 class Api(Protocol):
-    """One API as the pipeline sees it."""
+    """The pipeline's interface of an API."""
 
     @property
     def name(self) -> str:
@@ -47,10 +50,10 @@ class Api(Protocol):
 
     @property
     def forwarded(self) -> bool:
-        """Whether the active controller decides, so that a node which does not lead the quorum forwards requests."""
+        """Whether the active controller handles the API, so that other nodes forward its requests."""
 
     def prepare(self, request: Any, context: Any) -> Prepared | None:
-        """Return what is left of a request that is to be forwarded; None for all of it."""
+        """Return the part of a request to be forwarded; None to forward it whole."""
 
     def handle(self, request: Any, context: Any) -> Any:
         """Return the response, ready-made bytes for it, or an awaitable of either."""
@@ -59,15 +62,15 @@ class Api(Protocol):
         """Return the response that reports an exception to the client."""
 
     def unsupported(self, context: Any) -> bytes | None:
-        """Return the answer to a version outside the range, None to close the connection."""
+        """Return the response to a version outside the served range, None to close the connection."""
 
 
 class RefusedError(Exception):
-    """The request is not served; the text says why and the connection is closed."""
+    """The request is not served, and its connection is closed. The text is the reason."""
 
 
 class Dispatch:
-    """The APIs by key, those of brokers' listeners and those of controllers'."""
+    """The APIs by key, separately for broker listeners and controller listeners."""
 
     def __init__(
         self,
@@ -80,13 +83,13 @@ class Dispatch:
         self._controller_listeners = controller_listeners
 
     def key(self, event: ControlRequest) -> int:
-        """Return a number for API, version and role of the listener: what is looked up for one holds for its equals."""
+        """Return a number that identifies the API, its version and the role of the listener."""
         if self._controller_listeners and event.listener in self._controller_listeners:
             return ~event.api
         return event.api
 
     def find(self, event: ControlRequest) -> tuple[Api, bool]:
-        """Return the API and whether its version is served; raises RefusedError for an API that is not served."""
+        """Return the API, and whether its version is served. Raises RefusedError for an API that is not served."""
         listener = event.listener
         apis = self._controller_apis if listener in self._controller_listeners else self._apis
         api = apis.get(event.api_key)

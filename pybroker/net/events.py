@@ -1,7 +1,7 @@
-"""Which part of a node handles which event of the data plane.
+"""The handlers of the data plane's events.
 
-Owns the table from an event's class to its handlers, and the calls around each batch of events. Each part registers
-where it is built. Must not know what an event means; control requests are the pipeline's.
+Owns the table from event classes to handlers, and the calls around each batch of events. Each part registers its
+handlers where it is built. Must not know particular events; the pipeline handles control requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger("pybroker.net")
 
 
 class EventTable:
-    """Handlers by event class. Handlers run on the loop, in the order in which they were registered."""
+    """Handlers by event class. They run on the loop, in the order of their registration."""
 
     def __init__(self) -> None:
         self._handlers: dict[type, list[Callable[[Any], object]]] = {}
@@ -28,11 +28,12 @@ class EventTable:
         self._batch_ends: list[Callable[[], None]] = []
 
     def on(self, kind: type[E], handle: Callable[[E], object]) -> None:
-        """Call `handle` with each event of this class. An event without a handler has no effect."""
+        """Register `handle` for events of a class. An event without a handler is ignored."""
         self._handlers.setdefault(kind, []).append(handle)
 
     def around_batches(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        """Call `begin` before the events of a wake-up are handled, and `end` before their responses are sent.
+        """Register `begin` to be called before the events of a wake-up are handled, and `end` before their responses
+        are sent.
 
         Every `begin` is followed by its `end`, even if a handler raises.
         """
@@ -40,27 +41,27 @@ class EventTable:
         self._batch_ends.append(end)
 
     def clear(self) -> None:
-        """Forget all handlers. The parts that registered them know this table: the references end here."""
+        """Remove all handlers, to break the reference cycles with the parts that registered them."""
         self._handlers.clear()
         self._batch_begins.clear()
         self._batch_ends.clear()
 
     def handle(self, event: Event) -> None:
-        """Call the handlers of an event; raises what they raise."""
+        """Call the handlers of an event. Their exceptions are passed on."""
         for handle in self._handlers.get(type(event), ()):
             handle(event)
 
     def begin_batch(self) -> None:
-        """Announce the events of a wake-up."""
+        """Call all `begin` of `around_batches`."""
         for begin in self._batch_begins:
             begin()
 
     def end_batch(self) -> None:
-        """Announce that the events of a wake-up have been handled."""
+        """Call all `end` of `around_batches`."""
         for end in self._batch_ends:
             end()
 
 
 def log_line(event: LogLine) -> None:
-    """Log a line of the data plane."""
+    """Log a message of the data plane."""
     log.log(logging.getLevelNamesMapping().get(event.level.upper(), logging.WARNING), "%s", event.text)

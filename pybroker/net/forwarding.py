@@ -1,12 +1,11 @@
-"""Requests for the active controller that came to a broker: forwarded in an Envelope, and answered as it answers them.
+"""Forwarding of requests from a broker to the active controller in Envelope requests.
 
-Owns for how long they are tried, and that a client's next request sees what the one before it changed. Must not know
-what a request asks for: its API may leave out what this node alone can judge (`Prepared`). Stands between the pipeline
-and the handlers, as an API in the place of the handler's: that one runs at the controller, with the client's principal,
-and judges its rights there.
+Owns the timeout, and that a client's next request sees the changes of its previous one. Must not know the content of
+requests: an API handles the parts that only this node can (`Prepared`). A forwarded API replaces the handler's API in
+the dispatch table. The handler runs at the controller, which authorizes the request by the client's principal.
 
-A request that waits for the controller takes no room among those in work. It is one of its connection, and the channel
-bounds how many are sent together. The answer waits until the image of this node has what was committed when it was made
+A request that waits for the controller does not count against `queued.max.requests`. The channel limits the requests in
+flight. The response waits until this node's image has all records that were committed when it was made
 (docs/adr/0042-forwarding-waits-for-the-image.md).
 """
 
@@ -33,26 +32,29 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.envelope import EnvelopeRequest
 
 _LONGEST_MS = 60_000
-"""Kafka's: for as long the controller is looked for, unless the request says that its client waits less."""
+"""Maximum time to forward a request, as in Kafka, unless the request has a shorter timeout."""
 _ENVELOPE_BYTES = 1024
-"""More than what an envelope adds to a request: its header, the principal, the address."""
+"""Upper bound of the bytes that an envelope adds to a request: header, principal and address."""
 
 
 _SAY_TO_WAIT = frozenset((ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
-"""The APIs that `controller_mutation_rate` throttles; answers of every version begin with `throttle_time_ms`."""
+"""The APIs that `controller_mutation_rate` throttles.
+
+Their responses begin with `throttle_time_ms` in every version.
+"""
 
 
 class Channel(Protocol):
-    """The way to the active controller, whichever it is."""
+    """A channel to the active controller, whichever node it is."""
 
     async def send(
         self, request: EnvelopeRequest, response: type[EnvelopeResponse], *, timeout_ms: int
     ) -> EnvelopeResponse:
-        """Return the active controller's answer; raises a `ControllerError` when none comes in time."""
+        """Return the active controller's response. Raises a `ControllerError` after `timeout_ms`."""
 
 
 class Forwarding:
-    """Serves the requests of APIs that the active controller decides. Used from one event loop."""
+    """Serves the requests of APIs that the active controller handles. Used from one event loop."""
 
     def __init__(
         self,
@@ -62,8 +64,10 @@ class Forwarding:
         *,
         max_request_bytes: int,
     ) -> None:
-        """`leads` returns whether this node is the active controller. `published` waits until an offset of the metadata
-        log is in force here. `max_request_bytes` is what a controller reads at most (`socket.request.max.bytes`).
+        """`leads` returns whether this node is the active controller.
+
+        `published` waits until an offset of the metadata log is applied here. `max_request_bytes` is the controller's
+        limit (`socket.request.max.bytes`).
         """
         self._channel = channel
         self._leads = leads
@@ -72,11 +76,12 @@ class Forwarding:
         self._under_way: set[asyncio.Task[Any]] = set()
 
     def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
-        """Return the APIs of a broker's listeners, with those in their places that the active controller decides."""
+        """Return the APIs of broker listeners, with a `ForwardedApi` for each API that the active controller handles.
+        """
         return {key: ForwardedApi(api, self) if api.forwarded else api for key, api in apis.items()}
 
     def serve(self, api: Api, request: Any, context: Any) -> Any:
-        """Return what `api.handle` would: decided here while this node leads, else by the node that does."""
+        """Return the result of `api.handle`, called here if this node is the active controller, else there."""
         if self._leads():
             return self._decide(api, request, context)
         prepared = api.prepare(request, context)
@@ -89,7 +94,7 @@ class Forwarding:
         return reply
 
     def close(self) -> None:
-        """Forward nothing any more; what waits is answered NOT_CONTROLLER."""
+        """Cancel all forwarding. Waiting requests are rejected with NOT_CONTROLLER."""
         for task in self._under_way:
             task.cancel()
 
@@ -109,12 +114,12 @@ class Forwarding:
             outcome = api.handle(request, context)
             if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
                 outcome = await outcome
-        except NotControllerError:  # another was elected meanwhile: it answers, as it does a request that comes now
+        except NotControllerError:  # another controller was elected meanwhile
             return await self._forward(request, context, None)
         return outcome
 
     async def _forward(self, request: Any, context: Any, prepared: Prepared | None) -> Any:
-        """Return the controller's answer: its bytes, or a response that this node has completed."""
+        """Return the controller's response as bytes, or a response that this node has completed."""
         event: ControlRequest = context.origin
         if event.size + _ENVELOPE_BYTES > self._max_request_bytes:
             raise UnforwardableError(
@@ -127,7 +132,9 @@ class Forwarding:
         return payload if prepared is None else prepared.complete(_response(event, payload))
 
     async def _exchange(self, message: bytes, context: Any, timeout_ms: int) -> bytes:
-        """Return the controller's answer to a message, once the image here has what the controller had committed."""
+        """Return the controller's response to a message, after this node's image has reached the controller's committed
+        offset.
+        """
         event: ControlRequest = context.origin
         header = RequestHeader(
             request_api_key=event.api_key,
@@ -144,13 +151,13 @@ class Forwarding:
             async with asyncio.timeout(end - clock()):
                 await self._published(answer.committed_offset)
         except TimeoutError:
-            # It was done, and the response reports that: a client that does not see it yet retries, as with Kafka.
+            # The change is committed. A client that does not see it yet retries, as with Kafka.
             return payload
         return payload
 
 
 class ForwardedApi:
-    """An API that the active controller decides, as the pipeline of a broker sees it."""
+    """An API that the active controller handles, in a broker's dispatch table."""
 
     forwarded = True
 
@@ -167,11 +174,11 @@ class ForwardedApi:
         return self._api.request_type
 
     def prepare(self, request: Any, context: Any) -> Prepared | None:
-        """Return what is left of a request that is to be forwarded; None for all of it."""
+        """Return the part of a request to be forwarded; None to forward it whole."""
         return self._api.prepare(request, context)
 
     def handle(self, request: Any, context: Any) -> Any:
-        """Return the response that was made here, or its bytes from the active controller, or an awaitable of them."""
+        """Return the response of this node, the active controller's as bytes, or an awaitable of either."""
         return self._forwarding.serve(self._api, request, context)
 
     def failed(self, request: Any, context: Any, error: Exception) -> Any:
@@ -179,12 +186,12 @@ class ForwardedApi:
         return self._api.failed(request, context, error)
 
     def unsupported(self, context: Any) -> bytes | None:
-        """Return the answer to a version outside the range, None to close the connection."""
+        """Return the response to a version outside the served range, None to close the connection."""
         return self._api.unsupported(context)
 
 
 def _message(event: ControlRequest, request: Any) -> bytes:
-    """Return a request as it would have come, without tagged fields in its header: none of them is known."""
+    """Return the encoded request, with no tagged fields in its header, as none are known."""
     tagged = b"\x00" if flexible(event.api_key, event.api_version) else b""
     return tagged + encode(request, event.api_version)
 
@@ -196,7 +203,8 @@ def _response(event: ControlRequest, payload: bytes) -> Any:
 
 
 def _wait_ms(event: ControlRequest, payload: bytes) -> int:
-    """Return how long an answer says that the client is to wait: a quota of the controller is kept here (KIP-599)."""
+    """Return `throttle_time_ms` of a response, else 0: this node mutes the client for the controller's quota (KIP-599).
+    """
     if event.api_key not in _SAY_TO_WAIT:
         return 0
     at = len(response_prefix(event.api_key, event.api_version))

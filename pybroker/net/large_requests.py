@@ -1,7 +1,7 @@
-"""Requests and responses that are too large for the loop: a thread decodes and encodes them.
+"""Large requests and responses: a thread decodes and encodes them, not the event loop.
 
-Owns which are large, the thread, and the order: one large request at a time is decoded and handled, so that the memory
-of the others is that of their frames. Must not know what a request means.
+Owns the size limits, the thread, and the order: one large request at a time is decoded and handled, so that the others
+need only the memory of their frames. Must not know the content of requests.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 LARGE_REQUEST = 64 * 1024
-"""Bytes from which on a request is decoded outside the loop: some thousand elements, a few milliseconds."""
+"""Requests larger than this number of bytes are decoded outside the loop: some thousand elements, a few milliseconds.
+"""
 LARGE_RESPONSE = 256 * 1024
-"""Bytes from which on a response is encoded outside the loop."""
+"""Responses larger than this number of bytes are encoded outside the loop."""
 
 
 class RequestsInWork(Protocol):
-    """The pipeline, as far as a large request needs it."""
+    """The part of the pipeline that large requests use."""
 
     def end(self, work: Work) -> None:
         """Remove a request whose response is about to be sent."""
 
     def complete(self, work: Work, response: Any, error: Exception | None) -> None:
-        """Send the response to a request, or that to its handler's failure."""
+        """Send the response to a request, or the error response to its handler's exception."""
 
     def close(self, event: ControlRequest, reason: str) -> None:
         """Close the connection of a request."""
 
     def settle(self, count: int) -> None:
-        """Free the slots of requests that are done."""
+        """Free the slots of completed requests."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine until the pipeline stops."""
@@ -53,22 +54,22 @@ class LargeRequests:
     """The large requests of one pipeline."""
 
     def __init__(self, max_elements: int) -> None:
-        """`max_elements` is how many elements a request may have."""
+        """`max_elements` is the maximum number of elements in a request."""
         self._max_elements = max_elements
-        # The codec releases the interpreter's lock in between.
+        # The codec releases the interpreter lock.
         self._coder = ThreadPoolExecutor(1, thread_name_prefix="pybroker-codec")
         self._one_at_a_time = asyncio.Lock()
 
     def begin(self, requests: RequestsInWork, work: Work) -> None:
-        """Decode a request, have it handled, and send the response."""
+        """Start to decode and handle a request, and to send its response."""
         requests.spawn(self._serve(requests, work))
 
     def begin_response(self, requests: RequestsInWork, work: Work, response: Any) -> None:
-        """Encode a response and send it."""
+        """Start to encode and send a response."""
         requests.spawn(self._encode(requests, work, response))
 
     def stop(self) -> None:
-        """End the thread when it has done what it is at."""
+        """End the thread after its current work."""
         self._coder.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, requests: RequestsInWork, work: Work) -> None:
@@ -95,7 +96,7 @@ class LargeRequests:
                         outcome = await outcome
                 elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
                     outcome = await outcome
-            except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+            except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
                 requests.complete(work, None, error)
                 return
         if type(outcome) is Reply:

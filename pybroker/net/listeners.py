@@ -1,6 +1,6 @@
-"""Opening the listeners, at the start and while a broker runs, and saying where they are.
+"""Opens the listeners at the start and while a broker runs, and returns their addresses.
 
-Owns the binding of configured endpoints and the words of the errors of doing so. Must not accept or read a connection.
+Owns the binding of configured endpoints and its error messages. Must not accept or read a connection.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.net")
 
-ANY_HOST = "0.0.0.0"  # what an empty host in `listeners` stands for
+ANY_HOST = "0.0.0.0"  # the meaning of an empty host in `listeners`
 AUTHENTICATION_TIMEOUT_MS = 30_000
-"""How long a connection may take to authenticate by SASL, its TLS handshake included (docs/adr/0065). Kafka has
-`connections.max.idle.ms` for that, which every byte of the client's begins anew."""
+"""Timeout of SASL authentication, including the TLS handshake (docs/adr/0065).
+
+Kafka uses `connections.max.idle.ms`, which restarts with every byte of the client.
+"""
 
 
 class ListenError(Exception):
-    """A listener cannot be opened; the text is one line that says which, why and what to do."""
+    """A listener cannot be opened. The text is one line with the endpoint, the cause and a remedy."""
 
 
 class ListenerSettings(NamedTuple):
-    """How the data plane opens a listener; see `_native.pyi`."""
+    """The arguments of the data plane to open a listener; see `_native.pyi`."""
 
     name: str
     host: str
@@ -54,7 +56,7 @@ class ListenerSettings(NamedTuple):
 
 
 class OpenListener(msgspec.Struct, frozen=True):
-    """A listener with the port it got. `advertised` None: clients receive the address that they dialled."""
+    """An open listener with its port. If `advertised` is None, clients receive the address to which they connected."""
 
     name: str
     bound: Endpoint
@@ -72,7 +74,7 @@ class OpenListener(msgspec.Struct, frozen=True):
 
     @property
     def reachable(self) -> tuple[str, int]:
-        """Host and port as they are registered: the advertised address, else the bound one, else this host's name."""
+        """Host and port to register: the advertised address, else the bound address, else this host's name."""
         if self.advertised is not None:
             return self.advertised.host, self.advertised.port
         host = self.bound.host
@@ -80,7 +82,7 @@ class OpenListener(msgspec.Struct, frozen=True):
 
 
 def advertised(listeners: Iterable[OpenListener]) -> dict[str, tuple[str, int]]:
-    """Return host and port by listener, without those of which clients receive the address that they dialled."""
+    """Return the advertised host and port by listener, without listeners that have none."""
     return {one.name: (one.advertised.host, one.advertised.port) for one in listeners if one.advertised is not None}
 
 
@@ -92,10 +94,12 @@ def open_listeners(
     unauthenticated_max_bytes: int,
     tls: TlsListeners,
 ) -> tuple[OpenListener, ...]:
-    """Bind every listener; `backlog` connections may wait on each, and frames of connections that have not
-    authenticated may have `unauthenticated_max_bytes`.
+    """Bind every listener and return them.
 
-    Raises ListenError for the first that fails. The others close with the data plane.
+`backlog` is the accept queue's length, `unauthenticated_max_bytes` the maximum frame size of connections that are not
+authenticated.
+
+    Raises ListenError for the first listener that cannot be bound. The others are closed with the data plane.
     """
     opened = []
     for listener in listeners:
@@ -122,20 +126,20 @@ def open_listeners(
 
 
 class BrokerListeners:
-    """The listeners of a broker, which are opened and closed while it runs. Used from the event loop."""
+    """The listeners of a broker, which can be opened and closed while it runs. Used from the event loop."""
 
     def __init__(self, data_plane: DataPlane, config: BrokerConfig, tls: TlsListeners) -> None:
-        """Open those of the settings; raises ListenError."""
+        """Open the listeners of the settings. Raises ListenError."""
         self._data_plane = data_plane
         self._tls = tls
         self._settings = {one.endpoint.name: one for one in config.broker_endpoints}
         self.all = self._open(config, config.broker_endpoints)
 
     def reconfigure(self, config: BrokerConfig) -> bool:
-        """Close what the settings have no more, and open what they have beside; return whether something has changed.
+        """Close removed listeners and open added ones. Return whether any listener was opened or closed.
 
-        What cannot be opened is logged, and tried again with the next change. A listener whose address or protocol has
-        changed stays as it is.
+        A listener that cannot be opened is logged, and retried at the next change. A listener whose address or protocol
+        has changed needs a restart, and is kept until then.
         """
         wanted = {one.endpoint.name: one for one in config.broker_endpoints}
         gone = [name for name in self._settings if name not in wanted]

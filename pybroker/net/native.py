@@ -1,4 +1,4 @@
-"""The gateway of `net` to Rust: the data plane and the events it sends up."""
+"""The gateway of `net` to Rust: the data plane and its events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pybroker._native import (
 )
 
 ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
-"""What a leader's partition says of a follower."""
+"""Events of a leader about a follower."""
 
 Event = (
     AppendSettled
@@ -55,7 +55,7 @@ Event = (
     | ReplicaEvent
     | SegmentRolled
 )
-"""What `DataPlane.drain` returns."""
+"""The events that `DataPlane.drain` returns."""
 
 __all__ = [
     "AppendSettled",

@@ -1,6 +1,6 @@
-"""The threads that serve connections: as many as the settings say.
+"""The number of network threads.
 
-Owns when their number changes, and the words where it cannot. Must not know whose connections a thread serves.
+Owns the change of the number, and its log messages. Must not know connections.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger("pybroker.net")
 
 
 def serve_by_threads(data_plane: DataPlane, config: BrokerConfig) -> None:
-    """Have `num.network.threads` threads serve; where they cannot be begun, those serve that could be."""
+    """Start or stop network threads for `num.network.threads`. If some cannot be started, the others serve."""
     wanted, before = config.num_network_threads, network_threads(data_plane)
     if wanted == before:
         return

@@ -1,8 +1,8 @@
-"""Control requests: event queue -> decode -> handler -> encode -> response. Runs on the loop's thread.
+"""Serves control requests: event queue -> decode -> handler -> encode -> response. Runs on the loop's thread.
 
-Owns the order of requests, the bound on requests in work (`queued.max.requests`), and requests that cannot be decoded
-or whose handler fails. Must not know what a request means. A wake-up works for a few milliseconds. Requests that are
-left wait, round-robin over connections (`turns`). Large ones are decoded and encoded by a thread (`large_requests`).
+Owns the order of requests, the limit of requests in work (`queued.max.requests`), and the handling of decoding errors
+and handlers' exceptions. Must not know the content of requests. A wake-up works for a few milliseconds. The remaining
+requests wait in a fair queue over connections (`turns`). A thread decodes and encodes large ones (`large_requests`).
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ log = logging.getLogger("pybroker.net")
 
 _DRAIN_AT_ONCE = 256
 _SLICE_SECONDS = 0.004
-"""How long a wake-up works on requests before the loop's other work has its turn."""
+"""Time that a wake-up works on requests before the loop continues with other work."""
 _EXPENSIVE_SECONDS = 0.0005
-"""What a request takes at least to be remembered where nothing waits: a busy coordinator's do not."""
+"""Minimum time of a request whose cost is recorded while no requests wait. A busy coordinator's requests take less."""
 
 
 class Contexts(Protocol):
-    """Makes what a handler knows of its request."""
+    """Makes the contexts of requests."""
 
     def build(self, origin: ControlRequest) -> Any:
         """Return the context of a request."""
 
 
 class Limits(NamedTuple):
-    """How much one pipeline works on, and the clock that its time slices are measured by."""
+    """The limits of a pipeline, and the clock of its time slices."""
 
     requests: int
-    """Requests in work at a time (`queued.max.requests`)."""
+    """Maximum requests in work (`queued.max.requests`)."""
     elements: int
-    """Elements that a request may have (`socket.request.max.elements`)."""
+    """Maximum elements of a request (`socket.request.max.elements`)."""
     clock: Callable[[], float] = time.perf_counter
-    """Returns seconds, rising."""
+    """Returns seconds of a monotonic clock."""
 
 
 class Pipeline:
-    """Takes events from the data plane and answers requests until it is stopped."""
+    """Drains events of the data plane and serves requests until it is stopped."""
 
     def __init__(
         self, data_plane: DataPlane, dispatch: Dispatch, contexts: Contexts, events: EventTable, limits: Limits
     ) -> None:
-        """`events` has the handlers of what is no control request."""
+        """`events` has the handlers of all other events."""
         self._data_plane = data_plane
         self._dispatch = dispatch
-        # By `ControlRequest.api`, as they are first asked for.
+        # By `Dispatch.key`, filled at the first request of each.
         self._ways: dict[int, Way] = {}
         self.counts = RequestCounts()
         self._new_context = contexts.build
@@ -76,37 +76,38 @@ class Pipeline:
         self._large = LargeRequests(limits.elements)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
-        # Requests that the last wake-up had no time for. Invariant: while there are any, `_go_on` is scheduled.
+        # Requests that did not fit in the last time slice. Invariant: while there are any, `_go_on` is scheduled.
         self._turns: Turns[ControlRequest] = Turns()
         self._scheduled = False
-        # Seconds that a request took of late, by `ControlRequest.api`: what the next is expected to take.
+        # Moving average of the seconds that a request takes, by `ControlRequest.api`: the expected cost of the next
+        # one.
         self._costs: dict[int, float] = {}
-        # By connection. Invariant: a key is here while a handler of that connection waits, and only then.
+        # By connection. Invariant: a connection is a key exactly while a handler of its request waits.
         self._works: dict[int, Work] = {}
-        # Those whose handlers have returned a `Reply` since the last wake-up ended.
+        # Requests whose handlers have returned a `Reply` in this wake-up.
         self._fresh: list[Work] = []
-        # Answers that leave together. Invariant: empty unless `_draining`.
+        # Responses that are sent together. Invariant: empty unless `_draining`.
         self._answers: list[tuple[ControlRequest, bytes]] = []
         self._draining = False
-        # Invariant: requests drained and not yet answered, those that wait for their turn included.
+        # Number of drained requests without a response, including those in `_turns`, excluding held ones.
         self._in_work = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        # Completed when nothing is in work; None while nobody waits for that.
+        # Completed when no request is in work; None unless `finish` waits.
         self._idle: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        """Begin to take events on the running loop."""
+        """Start to drain events on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._watch()
 
     async def finish(self) -> None:
-        """Wait until every request that has begun is answered."""
+        """Wait until all requests in work have their responses."""
         if self._in_work:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
     def stop(self) -> None:
-        """Take no more events."""
+        """Stop draining events."""
         if self._reading and self._loop is not None:
             self._loop.remove_reader(self._data_plane.event_fd)
         self._reading = False
@@ -129,7 +130,7 @@ class Pipeline:
             if limit > 0:
                 events = self._data_plane.drain(limit)
             else:
-                # What is not drained waits in the data plane; settle watches again as soon as there is room.
+                # Further events wait in the data plane until `settle` frees a slot.
                 self._loop.remove_reader(self._data_plane.event_fd)
                 self._reading, events = False, []
             self._step_events(events)
@@ -142,7 +143,7 @@ class Pipeline:
                 return
 
     def _go_on(self) -> None:
-        """Work on requests that wait for their turn, after what has come meanwhile has got its own."""
+        """Serve the waiting requests, with the events that have arrived meanwhile."""
         self._scheduled = False
         self._drain()
 
@@ -152,7 +153,7 @@ class Pipeline:
         try:
             try:
                 self._serve(events)
-            finally:  # `begin_batch` announced that this follows: nobody else steps what the handlers have begun.
+            finally:  # Each `begin_batch` needs its `end_batch`, which steps the machines.
                 self._decide_all()
         finally:
             self._draining = False
@@ -160,7 +161,10 @@ class Pipeline:
             self._hold()
 
     def _serve(self, events: Sequence[Event]) -> None:
-        """Step events in their order, and requests in fair turns where some have to wait, until time is up."""
+        """Handle events in their order, and serve requests until the time slice ends.
+
+        The others wait in the fair queue.
+        """
         turns, now = self._turns, self._clock()
         end = now + _SLICE_SECONDS
         for event in events:
@@ -188,7 +192,7 @@ class Pipeline:
         self._costs[event.api] = seconds if known is None else known + (seconds - known) / 8
 
     def _decide_all(self) -> None:
-        """Let what the wake-up has brought be decided, and answer what is."""
+        """Call the ends of the batch, and complete the requests whose replies are set."""
         self._events.end_batch()
         fresh, self._fresh = self._fresh, []
         for work in fresh:
@@ -210,12 +214,12 @@ class Pipeline:
         self.settle(len(answers))
 
     def _hold(self) -> None:
-        """Listen for the replies that the wake-up has not brought, and count their requests no longer."""
+        """Wait for the replies that are not set in this wake-up. Their requests do not count as in work any more."""
         fresh, self._fresh = self._fresh, []
         for work in fresh:
             self._listen(work)
             if self._works.get(work.connection) is not work:
-                continue  # It was answered.
+                continue  # The reply was set.
             work.held = True
             self._data_plane.hold(work.connection, work.event.request)
             self.settle(1)
@@ -232,7 +236,7 @@ class Pipeline:
             work.gone = True
 
     def _step_request(self, event: ControlRequest, connection: int) -> None:
-        """Answer a request in place, or leave a task behind that will."""
+        """Serve a request, at once or by a task."""
         context = self._new_context(event)
         try:
             way = self._ways.get(self._dispatch.key(event)) or self._new_way(event)
@@ -249,7 +253,7 @@ class Pipeline:
         way.counts.requests += 1
         try:
             outcome = handle(way, request, context)
-        except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+        except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
             self._respond(event, way, failure(way, request, context, error), context)
             return
         if type(outcome) is Reply:
@@ -266,7 +270,10 @@ class Pipeline:
         self.spawn(self._wait(work, outcome))
 
     def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
-        """Leave a task behind that decodes a request in a thread and answers it. Meanwhile it takes no room."""
+        """Start a task that decodes a request in a thread and serves it.
+
+        Meanwhile the request does not count as in work.
+        """
         if context.time is not None:
             context.time.pause()
         connection = event.connection
@@ -276,8 +283,9 @@ class Pipeline:
         self._large.begin(self, work)
 
     def _new_way(self, event: ControlRequest) -> Way | None:
-        """Return how a version of an API is served, None where it is not; raises RefusedError for one that is unknown,
-        or whose handler cannot be read now.
+        """Return how a version of an API is served, None for an unserved version.
+
+Raises RefusedError for an unknown API, or if its handler's module cannot be imported.
         """
         api, served = self._dispatch.find(event)
         if not served:
@@ -285,13 +293,13 @@ class Pipeline:
         counts = self.counts.of(api.name, event.api_version)
         try:
             way = build_way(api, event.api_key, event.api_version, counts)
-        except (OSError, ImportError) as error:  # the first request of an API has its handler read
+        except (OSError, ImportError) as error:  # the first request of an API imports its handler
             raise RefusedError(f"{api.name} cannot be served now: {error}") from error
         self._ways[self._dispatch.key(event)] = way
         return way
 
     def complete(self, work: Work, response: Any, error: Exception | None) -> None:
-        """Send the response to a request, or that to its handler's failure."""
+        """Send the response to a request, or the error response to its handler's exception."""
         self.end(work)
         go_on(work.context)
         if error is not None:
@@ -299,7 +307,7 @@ class Pipeline:
         self._respond(work.event, work.way, response, work.context)
 
     def end(self, work: Work) -> None:
-        """Take a request that is about to be answered out of those that are worked on."""
+        """Remove a request whose response is about to be sent."""
         del self._works[work.connection]
         if work.held:
             self._in_work += 1
@@ -307,7 +315,7 @@ class Pipeline:
     async def _wait(self, work: Work, outcome: Awaitable[Any]) -> None:
         try:
             response = await outcome
-        except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+        except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
             self.complete(work, None, error)
         else:
             self.complete(work, response, None)
@@ -325,7 +333,7 @@ class Pipeline:
         self.settle(1)
 
     def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
-        """Send the response, with the time to wait; `bytes` go as they are, None closes the connection."""
+        """Send the response with its throttle time. `bytes` are sent unchanged, None closes the connection."""
         if response is None:
             self.close(event, f"{way.api.name} could not be answered")
             return
@@ -355,12 +363,12 @@ class Pipeline:
         self.settle(1)
 
     def _maybe_mute(self, event: ControlRequest, wait_ms: int, muted_ms: int) -> None:
-        """Have a connection wait for so long as its answer is going to say (KIP-219), beyond what it does already."""
+        """Mute a connection for its response's throttle time (KIP-219), if that is longer than the current one."""
         if wait_ms > muted_ms:
             mute(self._data_plane, event.connection, wait_ms)
 
     def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:
-        """Leave a task behind that encodes a large answer in a thread and sends it."""
+        """Start a task that encodes a large response in a thread and sends it."""
         connection = event.connection
         work = self._works[connection] = Work(connection, event, way, None, None, None)
         self._large.begin_response(self, work, response)
@@ -368,18 +376,18 @@ class Pipeline:
     def close(self, event: ControlRequest, reason: str) -> None:
         """Close the connection of a request, and log why."""
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
-        self._send_answers()  # Those that were before it are not lost.
+        self._send_answers()  # Earlier responses must not be lost.
         self._data_plane.close_connection(event.connection)
         self.settle(1)
 
     def settle(self, count: int) -> None:
-        """Free the slots of requests that are done; events are drained again if there were none left."""
+        """Free the slots of completed requests, and drain events again if no slot was free."""
         self._in_work -= count
         if not self._reading and self._in_work < self._max_in_work:
             self._watch()
         if not self._in_work and self._idle is not None:
             idle, self._idle = self._idle, None
-            if not idle.done():  # The waiter may have given up.
+            if not idle.done():  # `finish` may have been cancelled.
                 idle.set_result(None)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

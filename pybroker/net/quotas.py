@@ -1,7 +1,7 @@
-"""Client quotas as the data plane counts them: it asks who is bound by what, and asks again when that changes.
+"""Client quotas of the data plane: it queries the quotas of a client, and again after they have changed.
 
-Owns the version of the quotas in force, and what the data plane measures by. Must not know how a quota is found
-(`pybroker.security.quotas`) nor what was used (docs/adr/0061).
+Owns the version of the quotas in force, and the parameters of the measurement. Must not know how a client's quota is
+selected (`pybroker.security.quotas`), nor the measured usage (docs/adr/0061).
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 REMEMBERED = 65_536
-"""Clients and entities that the data plane remembers beyond those of open connections: some hundred bytes each."""
+"""Maximum clients and entities, besides those of open connections, whose usage the data plane keeps: some hundred bytes
+each.
+"""
 FORGOTTEN_AFTER_MS = 3_600_000
 """Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`."""
 
 
 class Origin(Protocol):
-    """Where a request comes from."""
+    """The origin of a request."""
 
     @property
     def connection(self) -> int:
-        """Number of the connection."""
+        """The number of the connection."""
 
     @property
     def api_key(self) -> int:
-        """Key of the API."""
+        """The key of the API."""
 
 
 class QuotaWindow(msgspec.Struct, frozen=True):
-    """What use is seen over."""
+    """The window over which usage is measured."""
 
     samples: int
     """`quota.window.num`."""
@@ -51,24 +53,24 @@ class QuotaWindow(msgspec.Struct, frozen=True):
 
 
 class Quotas:
-    """A publisher of the metadata image. Used from one event loop."""
+    """Passes client quotas to the data plane. A metadata publisher. Used from one event loop."""
 
     def __init__(self, data_plane: DataPlane, window: QuotaWindow) -> None:
         self._data_plane = data_plane
         self._window = window
         self._image: ClientQuotasImage | None = None
-        # Of the quotas that clients can have; 0 while nobody has any.
+        # The version of the quotas of clients; 0 while there are none.
         self._version = 0
         self._changes = 0
         self._counts_time = False
         self._exempt: frozenset[int] = frozenset()
 
     def begin(self, exempt: frozenset[int]) -> None:
-        """Count the time of requests but of the APIs with these keys, which brokers ask."""
+        """Measure the time of requests, except for the API keys in `exempt`, which brokers use."""
         self._exempt = exempt
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Go by the quotas of an image."""
+        """Apply the quotas of an image."""
         quotas = image.quotas
         if quotas is self._image:
             return
@@ -81,7 +83,7 @@ class Quotas:
             self._set()
 
     def answer(self, event: QuotaAsked) -> None:
-        """Say what quotas a client has; its connection stands still until then."""
+        """Pass a client's quotas to the data plane. Its connection is muted until then."""
         limits = ClientLimits(None, None, None)
         try:
             if self._image is not None:
@@ -93,7 +95,7 @@ class Quotas:
             )
 
     def time_of(self, origin: Origin) -> RequestTime | None:
-        """Begin to note the time of a request; None where no client has a quota for that."""
+        """Start measuring the time of a request; None if no client has a request quota."""
         if not self._counts_time or origin.api_key in self._exempt:
             return None
         time = RequestTime(partial(count_request_time, self._data_plane, origin.connection))

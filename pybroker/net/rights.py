@@ -1,7 +1,7 @@
-"""What clients of Produce and Fetch may do: asked of the authorizer, kept in the data plane.
+"""Authorization of Produce and Fetch: decisions of the authorizer, cached in the data plane.
 
-Owns how an unresolved request is judged and when the rules that the data plane knows are others. Must not know rules
-(docs/adr/0059-acls-in-the-image-decisions-in-the-data-plane.md).
+Owns the authorization of unresolved requests, and the invalidation of the data plane's cached decisions. Must not know
+ACLs (docs/adr/0059-acls-in-the-image-decisions-in-the-data-plane.md).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from pybroker.security.authorizer import Judge
 
 DECISIONS = 7_500_000
-"""That the data plane remembers, 8 bytes each: 60 MB once so many were taken."""
+"""Maximum cached decisions in the data plane, 8 bytes each: 60 MB in total."""
 _CLUSTER = bytes(16)
-"""Stands for the cluster among topic ids."""
+"""Represents the cluster among topic ids."""
 _NOT_REMEMBERED = 1
-"""The version in force where decisions are not remembered, so that none has it."""
+"""The version in force if decisions are not cached. No decision has it."""
 
 
 class Verdict(NamedTuple):
-    """Which topics an unresolved request may use, as it names them."""
+    """The allowed topics of an unresolved request, by its names or ids."""
 
     allowed: list[str | bytes]
     version: int
     transactional_id: bool = False
-    """Whether its client may write as the transactional id of the request."""
+    """Whether the client may write with the request's transactional id."""
 
 
 class _Client(msgspec.Struct, frozen=True):
-    """Who has sent an unresolved request."""
+    """The client of an unresolved request."""
 
     principal: Principal
     client_host: str
@@ -47,7 +47,7 @@ class _Client(msgspec.Struct, frozen=True):
 
 
 class Rights:
-    """A publisher of the metadata image. Used from one event loop."""
+    """Authorizes unresolved requests. A metadata publisher. Used from one event loop."""
 
     def __init__(self, data_plane: DataPlane, judge: Judge | None) -> None:
         self._data_plane = data_plane
@@ -55,7 +55,7 @@ class Rights:
         self._set()
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Decide by the entries of an image."""
+        """Apply the access control entries of an image."""
         if self._judge is not None:
             before = self._judge.version
             self._judge.follow(image.acls)
@@ -63,7 +63,7 @@ class Rights:
                 self._set()
 
     def verdict(self, request: UnresolvedRequest, image: MetadataImage) -> Verdict:
-        """Judge a request that the data plane cannot."""
+        """Return the authorization of an unresolved request."""
         judge = self._judge
         if judge is None or request.operation is None:
             return Verdict([], 0)
@@ -80,7 +80,8 @@ class Rights:
         for named in request.judged:
             topic = image.topics.by_id.get(named) if isinstance(named, bytes) else None
             name = named if isinstance(named, str) else None if topic is None else topic.name
-            # An id that nobody has is answered as unknown: there is no name that a right could be about.
+            # An unknown topic id is passed on and rejected later as unknown: without a name, there is nothing to
+            # authorize.
             if name is None or authorizer.allowed(client, operation, ResourceType.TOPIC, name):
                 allowed.append(named)
         as_id = request.transactional_id

@@ -1,8 +1,8 @@
-"""How long the thread that runs Python has a processor before others that wait have their turn.
+"""The scheduler time slice of the thread that runs Python.
 
-Owns one thread's slice; those of the data plane take theirs from its settings. Theirs is shorter: they are let in at
-once where Python runs. Python's is shorter than the system's: it is let in where clients run. The shares of all stay
-what they were.
+Owns the slice of this thread; the data plane's threads have theirs from its settings. The scheduler prefers threads
+with shorter slices. Theirs are shorter than Python's, so they preempt Python. Python's is shorter than the system's
+default, so Python preempts client processes. The CPU shares of all threads are unchanged.
 
 Source: sched_setattr(2); docs/adr/0084-threads-of-records-are-let-in-first.md.
 """
@@ -20,7 +20,7 @@ SLICE_US = 1_000
 
 
 def take_slice() -> None:
-    """Give the calling thread a slice of `SLICE_US`; for a process that is the broker's own."""
+    """Set the calling thread's slice to `SLICE_US`. Called only in a process of its own, not by an embedded broker."""
     try:
         set_thread_slice(SLICE_US)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""TLS of open listeners: what they encrypt by, changed while they are open, and who their clients are.
+"""TLS of listeners: their certificates, which are reloaded while the listeners are open, and the principals of clients.
 
-Owns when certificates are read again: when a setting of theirs changes, and when a file has. Connections that are open
-go on as they began. Must not know how certificates are stored.
+Owns when certificates are reloaded: after changed settings, and after changed files. Open connections are not affected.
+Must not know the formats of key stores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 HANDSHAKE_TIMEOUT_MS = 30_000
-"""How long a client may take for its handshake. Kafka has `connections.max.idle.ms` for that, ten minutes."""
+"""Timeout of a TLS handshake. Kafka uses `connections.max.idle.ms`, ten minutes."""
 _POLL_INTERVAL_S = 5.0
 _WARN = timedelta(days=30)
 _AGAIN = timedelta(days=1)
@@ -40,10 +40,13 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class TlsListeners:
-    """The listeners of one data plane that encrypt, from before they are opened until they are stopped."""
+    """The TLS listeners of one data plane, from before they are opened until they are stopped."""
 
     def __init__(self, settings: dict[str, ListenerTls], builder: Callable[[Proof], Principal] | None = None) -> None:
-        """Read what each needs; raises ConfigError. `builder` names clients instead of the mapping rules."""
+        """Read the key and trust stores.
+
+        Raises ConfigError. `builder`, if any, makes principals instead of the mapping rules.
+        """
         self._builder = builder
         self._settings = settings
         self._rules = {name: _rules(one) for name, one in settings.items()}
@@ -55,41 +58,44 @@ class TlsListeners:
         self._callbacks: list[Callable[[], None]] = []
 
     def of(self, listener: str) -> tuple[ServerTls, int] | None:
-        """Return what a listener is opened with, and the time for its handshakes in ms; None for one without TLS."""
+        """Return a listener's TLS settings and its handshake timeout in ms; None for a listener without TLS."""
         made = self._made.get(listener)
         return None if made is None else (made[0], HANDSHAKE_TIMEOUT_MS)
 
     def start(self, data_plane: DataPlane, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Look at the files from now on, and say when a certificate is about to expire."""
+        """Start to poll the files for changes, and to warn of certificates that expire soon."""
         self._data_plane = data_plane
         if self._settings:
             self._say_expiry(now())
             self._watch = asyncio.get_running_loop().create_task(self._watch_files(now))
 
     def open(self, name: str, settings: ListenerTls) -> None:
-        """Read what a listener needs that is opened while others are; raises ConfigError."""
+        """Read the stores of a listener that is opened later. Raises ConfigError."""
         stamp, rules, made = _stamp(settings), _rules(settings), _build(settings)
         self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
         if self._watch is None and self._data_plane is not None:
             self.start(self._data_plane)
 
     def close(self, name: str) -> None:
-        """Forget a listener that is closed."""
+        """Remove a closed listener."""
         for known in (self._settings, self._rules, self._stamps, self._made, self._said):
             known.pop(name, None)
 
     def on_renewed(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when what a listener shows, or whom it trusts, was read again."""
+        """Register `callback` for reloaded key or trust stores."""
         self._callbacks.append(callback)
 
     def stop(self) -> None:
-        """Look no more, and hold nobody who wanted to know."""
+        """Stop polling files, and remove all callbacks."""
         self._callbacks.clear()
         if self._watch is not None:
             self._watch.cancel()
 
     def reconfigure(self, settings: dict[str, ListenerTls]) -> None:
-        """Take changed settings for the connections that come from now on; what cannot be read is logged and left."""
+        """Apply changed settings to new connections.
+
+        Stores that cannot be read are logged, and the previous ones kept.
+        """
         for name, one in settings.items():
             if name in self._settings and one != self._settings[name]:
                 self._renew(name, one)
@@ -102,7 +108,7 @@ class TlsListeners:
         self._say_expiry(now)
 
     def name_peer(self, event: PeerCertificate) -> None:
-        """Say who has shown a certificate; a connection whose certificate no rule is for is closed."""
+        """Set the principal of a connection by its certificate. Without a matching rule, the connection is closed."""
         if self._data_plane is None or event.listener not in self._rules:  # The listener was closed.
             return
         try:
@@ -129,7 +135,7 @@ class TlsListeners:
             self.reload_changed_files(now())
 
     def _renew(self, name: str, settings: ListenerTls) -> None:
-        # The stamp is taken first: what changes while it is read is read again.
+        # The stamp is taken first, so that a change during the reading causes another reload.
         stamp = _stamp(settings)
         try:
             rules, made = _rules(settings), _build(settings)
@@ -145,7 +151,7 @@ class TlsListeners:
             callback()
 
     def expiries(self) -> dict[str, datetime]:
-        """Return when the certificate of each listener ends; one that cannot be read is left out."""
+        """Return the expiry of each listener's certificate, without certificates that cannot be parsed."""
         found = {}
         for name, (_, certificate) in list(self._made.items()):
             try:
@@ -175,7 +181,7 @@ def _rules(settings: ListenerTls) -> tuple[Rule, ...]:
 
 
 def _build(settings: ListenerTls) -> tuple[ServerTls, bytes]:
-    """Return what a listener encrypts by, and its certificate (DER); raises ConfigError."""
+    """Return a listener's TLS settings and its certificate (DER). Raises ConfigError."""
     for store in (settings.keys, settings.trust):
         if "\0" in (store.location or ""):
             raise ConfigError(f"{store.setting}.location", ascii(store.location), "the path of a file, without NUL")
@@ -183,7 +189,7 @@ def _build(settings: ListenerTls) -> tuple[ServerTls, bytes]:
 
 
 def _stamp(settings: ListenerTls) -> _Stamp:
-    """Return what shows that one of the files has changed; one that is not there has not."""
+    """Return a value that changes if one of the files changes. Missing files are ignored."""
     return tuple(_stamps_of(store.location for store in (settings.keys, settings.trust) if store.location))
 
 
@@ -191,6 +197,6 @@ def _stamps_of(locations: Iterable[str | None]) -> Iterable[tuple[str, int, int]
     for location in locations:
         try:
             status = Path(location or "").stat()
-        except (OSError, ValueError):  # A text with a NUL in it is no path: ValueError.
+        except (OSError, ValueError):  # ValueError: a path with a NUL.
             continue
         yield location or "", status.st_mtime_ns, status.st_ino

@@ -1,10 +1,10 @@
-"""APIs whose requests leave spans: each stands in the place of another, and notes when requests come and are answered.
+"""Traced APIs: each wraps another API and records spans of its requests.
 
-Owns which requests are noted, and what is said of one. Must not know who gets the spans. Where nothing is traced there
-are none of these: a request costs nothing then.
+Owns the sampling of requests, and the attributes of a span. Must not know the receiver of spans. Without tracing, these
+wrappers are not made and cost nothing.
 
-A span begins when the handler is called and ends with its answer, so it has what the handler waits for, and neither the
-time in the queue nor the sending: those are in the metrics, of all requests.
+A span begins when the handler is called and ends with its response. It includes the handler's waits, but neither the
+time in the queue nor the sending: the metrics have those for all requests.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 _MOST_CHARACTERS = 256
-"""Of a text in a span: spans wait by the thousand, and a client may name itself in 32 KB."""
+"""Maximum length of a string in a span: thousands of spans may be queued, and a client id may have 32 KB."""
 
 
 def traced(apis: Mapping[int, Api], spans: Spans, ratio: float) -> dict[int, Api]:
-    """Return APIs that serve as these do, and leave a span of so many of their requests."""
+    """Return wrappers of `apis` that record spans of the fraction `ratio` of their requests."""
     return {key: TracedApi(api, spans, ratio) for key, api in apis.items()}
 
 
 class TracedApi:
-    """An API as the pipeline sees it."""
+    """An API that records spans."""
 
     def __init__(self, api: Api, spans: Spans, ratio: float) -> None:
         self._api = api
@@ -50,7 +50,7 @@ class TracedApi:
         return self._api.request_type
 
     def prepare(self, request: Any, context: Any) -> Prepared | None:
-        """Return what is left of a request that is to be forwarded; None for all of it."""
+        """Return the part of a request to be forwarded; None to forward it whole."""
         return self._api.prepare(request, context)
 
     def failed(self, request: Any, context: Any, error: Exception) -> Any:
@@ -58,7 +58,7 @@ class TracedApi:
         return self._api.failed(request, context, error)
 
     def unsupported(self, context: Any) -> bytes | None:
-        """Return the answer to a version outside the range, None to close the connection."""
+        """Return the response to a version outside the served range, None to close the connection."""
         return self._api.unsupported(context)
 
     def handle(self, request: Any, context: Any) -> Any:
@@ -79,7 +79,7 @@ class TracedApi:
         return outcome
 
     def _watch(self, reply: Reply, context: Any, began_ns: int) -> Reply:
-        """Return a reply that is set when this one is."""
+        """Record the span when `reply` is set. Return a reply that is set at the same time."""
         watched = Reply(in_slices=reply.in_slices)
 
         def complete(value: Any, error: Exception | None) -> None:
@@ -93,7 +93,7 @@ class TracedApi:
         failure: BaseException | None = None
         try:
             return await outcome
-        except BaseException as error:  # a request that is given up has no answer, and says so
+        except BaseException as error:  # also a cancelled request is recorded, as a failure
             failure = error
             raise
         finally:

@@ -1,8 +1,8 @@
-"""Requests that the data plane cannot serve before the control plane has decided something about them.
+"""Requests that the data plane cannot serve before a decision of the control plane.
 
-Owns the two kinds: a request that names topics which the data plane lacks, or whose rights it does not know, and a
-Produce of a transaction whose coordinator has to confirm it. Must not know who decides. Such a request may wait for
-another broker or for the logs of a topic, so it does not count against `queued.max.requests`.
+Owns the two kinds: requests for topics that the data plane does not know, or without a cached authorization, and
+transactional Produce requests that the coordinator must verify. Must not make the decisions. Such a request may wait
+for another broker or for the logs of a topic, so it does not count against `queued.max.requests`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger("pybroker.net")
 
 
 class UnresolvedRequests:
-    """Decides about unresolved requests, and has the data plane serve them then. Used from one event loop."""
+    """Gets decisions about unresolved requests, after which the data plane serves them. Used from one event loop."""
 
     def __init__(
         self,
@@ -34,8 +34,10 @@ class UnresolvedRequests:
         ask_here: Callable[[Asked], Reply | None],
         ask_coordinator: Callable[[Asked], Awaitable[Answers]],
     ) -> None:
-        """`decide` returns which of a request's topics are allowed. `ask_here` queries the transaction coordinator of
-        this broker, and `ask_coordinator` the coordinator wherever it is.
+        """`decide` returns which of a request's topics are allowed.
+
+        `ask_here` queries the transaction coordinator of this broker, and `ask_coordinator` the coordinator on any
+        broker.
         """
         self._data_plane = data_plane
         self._decide = decide
@@ -43,19 +45,19 @@ class UnresolvedRequests:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, event: UnresolvedRequest) -> None:
-        """Begin to decide about a request."""
+        """Start the decision about a request."""
         if event.transaction is None:
             self._spawn(self._resolve(event))
         else:
             verification.begin(self._data_plane, event, self._ask_here, self._ask_coordinator, self._spawn)
 
     def stop(self) -> None:
-        """Decide about nothing more."""
+        """Cancel all decisions."""
         for task in self._tasks:
             task.cancel()
 
     async def _resolve(self, event: UnresolvedRequest) -> None:
-        verdict = Verdict([], 0)  # A failure allows nothing; without an authorizer the topics are answered as unknown.
+        verdict = Verdict([], 0)  # Denies everything after a failure. Without an authorizer, the topics are rejected as unknown.
         try:
             verdict = await self._decide(event)
         except Exception:

@@ -1,8 +1,9 @@
-"""Produces of transactions that the data plane lets wait until the transaction's coordinator was asked (KIP-890).
+"""Verification of transactional Produce requests, which wait in the data plane for the coordinator's response
+(KIP-890).
 
-Owns the way of such a request: the question up, the answers down. A coordinator on this broker is asked first, in the
-wake-up that has brought the request and without a task; what it does not say yes to at once is asked for again in the
-way of all others, which knows errors and when to try again. Must not know who is asked.
+Owns the steps of a verification. A coordinator on this broker is queried first, in the wake-up of the request and
+without a task. If it does not confirm all partitions, the request is verified like all others, with error mapping and
+retries. Must not know coordinators.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 Asked = tuple[str, int, int, int, list[tuple[str, int]]]
-"""What the coordinator is asked (`UnresolvedRequest.transaction`)."""
+"""The query to the coordinator (`UnresolvedRequest.transaction`)."""
 Answers = list[tuple[int, str | None] | None]
-"""Of each partition why nothing may be appended to it, as code and words; None where it is part of the transaction."""
+"""For each partition the error code and message that reject the append, or None if it is part of the transaction."""
 
 
 async def verify(
     data_plane: DataPlane, request: UnresolvedRequest, asked: Asked, ask: Callable[[Asked], Awaitable[Answers]]
 ) -> None:
-    """Ask, and let the request go on with the answers."""
+    """Query the coordinator by `ask`, and let the request continue with the results."""
     answers: Answers = [(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in asked[-1]]
     try:
         answers = await ask(asked)
@@ -47,9 +48,9 @@ def begin(
     ask: Callable[[Asked], Awaitable[Answers]],
     spawn: Callable[[Any], None],
 ) -> None:
-    """Let the request go on when its own broker's coordinator says that all partitions are part of the transaction.
+    """Let the request continue if this broker's coordinator confirms that all partitions are part of the transaction.
 
-    The reply of `ask_here` is whether they are. Where they are not, or it is not known, a task verifies by `ask`.
+    `ask_here` replies whether they are, or returns None if unknown. Otherwise a task verifies by `ask`.
     """
     asked = request.transaction
     assert asked is not None
@@ -68,9 +69,9 @@ def begin(
 
 
 def ask_none_here(_asked: Asked) -> None:
-    """Say that no coordinator is on this broker."""
+    """Return None: this broker has no coordinator."""
 
 
 async def ask_nobody(asked: Asked) -> Answers:
-    """Refuse a transaction where nobody is there to ask."""
+    """Reject all partitions: there is no coordinator."""
     return [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None) for _ in asked[-1]]

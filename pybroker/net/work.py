@@ -1,6 +1,6 @@
-"""A request in work: what the pipeline knows of it until it is answered, and how its API is served.
+"""A request in work: its state in the pipeline until its response is sent, and how its API is served.
 
-Owns the shapes, and what of an API is looked up once; `pipeline` says what becomes of requests.
+Owns these data types, and the call of a handler; `pipeline` owns the processing of requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("pybroker.net")
 
 
 class Way(msgspec.Struct, frozen=True):
-    """How one version of an API is served."""
+    """The data to serve one version of an API, looked up once."""
 
     api: Api
     version: int
@@ -39,15 +39,15 @@ class Way(msgspec.Struct, frozen=True):
     is_flexible: bool
     response: Schema
     prefix: bytes
-    """What precedes its responses."""
+    """The header bytes before its responses."""
     has_throttle_time: bool
-    """Whether its responses have room for the time that the client is to wait."""
+    """Whether its responses have the field `throttle_time_ms`."""
     counts: ApiCounts
-    """What is counted of its requests."""
+    """The counters of its requests."""
 
 
 def build_way(api: Api, key: int, version: int, counts: ApiCounts) -> Way:
-    """Look up what every request of a version needs."""
+    """Return the data to serve a version of an API."""
     response = response_class(key)
     return Way(
         api,
@@ -62,7 +62,7 @@ def build_way(api: Api, key: int, version: int, counts: ApiCounts) -> Way:
 
 
 class Work(msgspec.Struct, eq=False):
-    """A request whose handler has not answered yet: a struct, as one is made for each request of a busy coordinator."""
+    """A request whose response is not complete. A struct, since one is made for each request of a busy coordinator."""
 
     connection: int
     event: ControlRequest
@@ -70,23 +70,22 @@ class Work(msgspec.Struct, eq=False):
     request: Any
     context: Any
     reply: Reply | None
-    """What the handler has returned, as long as this wake-up may bring it; None when it is listened to, or awaited."""
+    """The handler's `Reply` while it may be set in this wake-up; None once it has a callback, or if a task waits."""
     held: bool = False
-    """Whether it has outlasted its wake-up: it waits for what others do, so it takes no room. Invariant: then the
-    pipeline does not count it."""
+    """Whether the request waits longer than its wake-up. Invariant: it then does not count as in work."""
     gone: bool = False
     """Whether its connection is closed."""
 
 
 def refusal(error: Exception, max_elements: int) -> str:
-    """Return the words for a request that is not served."""
+    """Return the reason why a request is not served."""
     if isinstance(error, TooManyElements):
         return f"{error}: socket.request.max.elements={max_elements}"
     return str(error)
 
 
 def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
-    """Return the answer to a request whose handler has failed; None where none can be made."""
+    """Return the response to a request whose handler raised; None if none can be made."""
     way.counts.failures += 1
     try:
         return way.api.failed(request, context, error)
@@ -96,7 +95,7 @@ def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
 
 
 def handle(way: Way, request: Any, context: Any) -> Any:
-    """Return what the handler of an API returns; where the request's time counts, all that it takes is noted."""
+    """Call an API's handler and return its result. Measures the time if the context has a `RequestTime`."""
     spent = context.time
     if spent is None:
         return way.api.handle(request, context)
@@ -115,7 +114,7 @@ def handle(way: Way, request: Any, context: Any) -> Any:
 
 
 class _Timed:
-    """A handler that waits for others: the time between its waits is noted."""
+    """An awaitable of a handler, which measures the time between its waits."""
 
     def __init__(self, handler: Any, spent: RequestTime) -> None:
         self._handler, self._spent = handler, spent
@@ -133,5 +132,5 @@ class _Timed:
             failure = None
             try:
                 yield waits_for
-            except BaseException as error:  # noqa: BLE001 - it is the handler's
+            except BaseException as error:  # noqa: BLE001 - passed to the handler
                 failure = error
