@@ -34,7 +34,7 @@ class Clock:
     def steady_ms(self) -> int:
         """Return the start of the process in milliseconds since 1970, plus the elapsed monotonic time.
 
-Setting the system's clock does not change it.
+        Setting the system's clock does not change it.
         """
         return int((_BEGAN_S + time.monotonic()) * 1000)
 

@@ -47,7 +47,7 @@ class Reply(msgspec.Struct, eq=False):
     def through(self, change: Callable[[Any], Any]) -> Reply:
         """Pass the reply through `change` before the callback receives it.
 
-Several changes apply in the order of the calls. Called before `on_complete`.
+        Several changes apply in the order of the calls. Called before `on_complete`.
         """
         before = self._through
         if self.is_set:

@@ -38,7 +38,7 @@ NAMES: dict[int, str] = {
 def level_of(release: str) -> int | None:
     """Return the level of a name such as `4.0-IV3`, or the last level of a release such as `4.0` or `4.0.1`.
 
-Returns None for an unknown release.
+    Returns None for an unknown release.
     """
     for level, name in NAMES.items():
         if name == release:

@@ -27,7 +27,7 @@ class ApiVersionsPublisher:
     def begin(self, encode: Callable[[MetadataImage], dict[int, bytes]], image: MetadataImage) -> None:
         """Publish the responses of `encode`, now and after each change of the features.
 
-`encode` maps versions to the bytes after the correlation id.
+        `encode` maps versions to the bytes after the correlation id.
         """
         self._encode = encode
         self._publish(image)

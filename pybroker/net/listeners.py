@@ -96,8 +96,8 @@ def open_listeners(
 ) -> tuple[OpenListener, ...]:
     """Bind every listener and return them.
 
-`backlog` is the accept queue's length, `unauthenticated_max_bytes` the maximum frame size of connections that are not
-authenticated.
+    `backlog` is the length of the accept queue, `unauthenticated_max_bytes` the maximum frame size of connections that
+    are not authenticated.
 
     Raises ListenError for the first listener that cannot be bound. The others are closed with the data plane.
     """

@@ -285,7 +285,7 @@ class Pipeline:
     def _new_way(self, event: ControlRequest) -> Way | None:
         """Return how a version of an API is served, None for an unserved version.
 
-Raises RefusedError for an unknown API, or if its handler's module cannot be imported.
+        Raises RefusedError for an unknown API, or if its handler's module cannot be imported.
         """
         api, served = self._dispatch.find(event)
         if not served:

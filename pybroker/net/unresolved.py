@@ -57,7 +57,7 @@ class UnresolvedRequests:
             task.cancel()
 
     async def _resolve(self, event: UnresolvedRequest) -> None:
-        verdict = Verdict([], 0)  # Denies everything after a failure. Without an authorizer, the topics are rejected as unknown.
+        verdict = Verdict([], 0)  # A failure denies everything. Without an authorizer, topics are unknown.
         try:
             verdict = await self._decide(event)
         except Exception:

@@ -150,7 +150,7 @@ class Node:
     def reload(self, config: BrokerConfig) -> Reread:
         """Apply the settings that may change while the node runs, and reload certificates whose files have changed.
 
-Raises ConfigError, and NodeError if the node does not run.
+        Raises ConfigError, and NodeError if the node does not run.
         """
         return self._running().reload(config)
 
