@@ -1,7 +1,7 @@
-"""What the broker answers: one module per Kafka API, whose docstring is the data sheet of that API.
+"""The request handlers: one module per Kafka API, whose docstring is the data sheet of that API.
 
-Owns the meaning of requests. Must not know sockets, frames or how a request came here (`pybroker.net`), and keeps no
-state: a handler reads one metadata image, asks controller, partitions or configuration, and builds a response.
+Owns the processing of requests. Must not know sockets, frames or how a request arrives (`pybroker.net`). Has no state:
+a handler reads one metadata image, calls the controller, partitions or configuration, and builds a response.
 
     registry        an API is registered where it is defined; everything else derives from that
     context         what a handler may use, and where the request came from

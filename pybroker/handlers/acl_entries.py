@@ -1,6 +1,6 @@
-"""What the APIs of access control entries share: that there is an authorizer, and how filters are read.
+"""Shared by the ACL APIs: the check for an authorizer, and the reading of filters.
 
-Must not know what an API does with them.
+Must not know the APIs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def check_authorizer(context: RequestContext) -> None:
-    """Raise ApiError where nobody would decide by entries."""
+    """Raise ApiError (SECURITY_DISABLED) if no authorizer is configured."""
     if context.services.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def read_filter(asked: DeleteAclsFilter | DescribeAclsRequest) -> Filter:
-    """Read a filter."""
+    """Return the filter of a request."""
     return Filter(
         asked.resource_type_filter,
         asked.resource_name_filter,

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: the offsets of a group become part of a transaction.
+"""AddOffsetsToTxn: adds a group's offsets to a transaction.
 
 Key
     25
@@ -7,14 +7,14 @@ Versions
     0-4
 
 Behaviour
-    - The group's partition of __consumer_offsets is added to the transaction, which begins with it where none is open.
+    - The group's partition of __consumer_offsets is added to the transaction. Begins a transaction if none is open.
     - INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
-      another epoch, CONCURRENT_TRANSACTIONS until the markers of the transaction before are written.
+      another epoch, CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written.
     - An empty transactional id is INVALID_REQUEST.
 
 Version notes
-    - PRODUCER_FENCED from version 2 on, INVALID_PRODUCER_EPOCH before.
-    - Clients of transaction.version 2 do not ask: TxnOffsetCommit adds the partition.
+    - PRODUCER_FENCED since version 2, INVALID_PRODUCER_EPOCH before.
+    - Clients of transaction.version 2 do not send it: TxnOffsetCommit adds the partition.
 
 Not done
     - None.

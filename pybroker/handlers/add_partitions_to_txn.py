@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: partitions become part of a transaction, or it is asked whether they are.
+"""AddPartitionsToTxn: adds partitions to a transaction, or verifies that they are part of it.
 
 Key
     24
@@ -7,22 +7,22 @@ Versions
     0-5
 
 Behaviour
-    - All partitions of a transaction are added, or none: with one that is unknown (UNKNOWN_TOPIC_OR_PARTITION) or may
-      not be written to (TOPIC_AUTHORIZATION_FAILED), the others are OPERATION_NOT_ATTEMPTED.
-    - The transaction begins with the first. Otherwise every partition has the code of the transaction:
+    - All partitions of a transaction are added, or none: if one is unknown (UNKNOWN_TOPIC_OR_PARTITION) or not
+      authorized (TOPIC_AUTHORIZATION_FAILED), the others have OPERATION_NOT_ATTEMPTED.
+    - Begins a transaction if none is open. An error of the transaction is returned for every partition:
       INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
-      another epoch, CONCURRENT_TRANSACTIONS until the markers of the transaction before are written, NOT_COORDINATOR.
+      another epoch, CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written, NOT_COORDINATOR.
     - An empty transactional id is INVALID_REQUEST.
-    - Many transactions are asked about in parts, each in its own decision. After one that is not committed in time, the
-      others of the same coordinator are COORDINATOR_NOT_AVAILABLE, and are not handed in.
+    - Requests with many transactions are processed in parts. After a commit that times out, further transactions of the
+      same coordinator are rejected with COORDINATOR_NOT_AVAILABLE at once.
 
 Version notes
-    - Versions 0-3 come from clients, about one transaction; Kafka's own topics are TOPIC_AUTHORIZATION_FAILED, also
-      without an authorizer.
-    - Later ones come from brokers, about many, and need CLUSTER_ACTION; with `verify_only` nothing is added, and a
-      partition that is not in the open transaction is TRANSACTION_ABORTABLE (KIP-890).
-    - Version 5: the client follows transaction.version 2.
-    - PRODUCER_FENCED from version 2 on, INVALID_PRODUCER_EPOCH before.
+    - Versions 0-3 are sent by clients for one transaction. Internal topics are rejected with
+      TOPIC_AUTHORIZATION_FAILED, also without an authorizer.
+    - Later versions are sent by brokers for many transactions, and need CLUSTER_ACTION. With `verify_only`, no
+      partition is added, and one that is not in the open transaction has TRANSACTION_ABORTABLE (KIP-890).
+    - Version 5: the client uses transaction.version 2.
+    - PRODUCER_FENCED since version 2, INVALID_PRODUCER_EPOCH before.
 
 Not done
     - None.
@@ -67,16 +67,18 @@ if TYPE_CHECKING:
 
     Partition = tuple[str, int]
     Outcome = int | Mapping[Partition, int] | list[AddPartitionsToTxnTopicResult]
-    """Of a transaction: the code of all partitions, the code of each, or the results where some cannot be in one."""
+    """The outcome of a transaction: one code for all partitions, a code of each, or the results if some are rejected.
+    """
 
 _FIRST_VERSION_WITH_FENCED = 2
 _FIRST_VERSION_OF_BROKERS = 4
 _FIRST_VERSION_WITH_EPOCH_BUMP = 5
 _TRANSACTION_VERSION = 2
-"""The level of transaction.version that a client of that version follows."""
+"""The level of transaction.version that a client of that request version uses."""
 _AT_ONCE = 200
-"""Transactions, topics and partitions that brokers ask about before others on the loop have their turn: some
-milliseconds."""
+"""Transactions, topics and partitions of a request of brokers that are processed before the loop continues with other
+work: some milliseconds.
+"""
 
 
 def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) -> AddPartitionsToTxnResponse:
@@ -87,7 +89,7 @@ def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) 
 
 
 def _known(error: WireError, version: int) -> int:
-    """Return the code that a client of that version knows."""
+    """Return the error code for a client of that request version."""
     return fencing(error.code, is_known=version >= _FIRST_VERSION_WITH_FENCED)
 
 
@@ -118,7 +120,7 @@ def _known(error: WireError, version: int) -> int:
 def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: BrokerContext
 ) -> Reply | AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
-    """Add the partitions of each transaction, or say whether it has them."""
+    """Add the partitions of each transaction, or verify them."""
     if context.version < _FIRST_VERSION_OF_BROKERS:
         return _add_one(request, context)
     if not allowed_on_cluster(context, Operation.CLUSTER_ACTION):
@@ -150,7 +152,7 @@ def _add_one(
 
 
 async def _add_many(request: AddPartitionsToTxnRequest, context: BrokerContext) -> AddPartitionsToTxnResponse:
-    """Add so many partitions that the loop serves others in between; it is one decision all the same."""
+    """Add many partitions in time slices. They are still one event of the coordinator."""
     topics, slices = request.v3_and_below_topics, context.services.slices
     allowed = await slices.run(_writable(topics, context))
     results = await slices.run(_refused(topics, context, allowed))
@@ -159,14 +161,14 @@ async def _add_many(request: AddPartitionsToTxnRequest, context: BrokerContext) 
         code: int = ErrorCode.NONE
         try:
             await _submit(request, partitions, context)
-        except Exception as error:  # noqa: BLE001 - it is the answer to all partitions
+        except Exception as error:  # noqa: BLE001 - it becomes the error of all partitions
             code = _known(wire_error(error), context.version)
         results = await slices.run(_build(topics, code))
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
 def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition], context: BrokerContext) -> Reply:
-    """Hand in what a client adds."""
+    """Submit a client's partitions to the coordinator."""
     if not request.v3_and_below_transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)
     identity = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
@@ -177,7 +179,7 @@ def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition]
 async def _ask_about_many(
     transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext
 ) -> AddPartitionsToTxnResponse:
-    """Ask about so many transactions that one decision about all would hold up others."""
+    """Process many transactions in parts, so that the loop serves other requests in between."""
     slices = context.services.slices
     overdue: dict[int, int] = {}
     results: list[AddPartitionsToTxnResult] = []
@@ -191,26 +193,26 @@ async def _ask_about_many(
 
 
 class _Asked:
-    """What brokers ask about some transactions, until each has its outcome."""
+    """A brokers' query about some transactions, until each has its outcome."""
 
     def __init__(
         self, transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext, overdue: dict[int, int]
     ) -> None:
-        """`overdue` are the partitions of the coordinators that have not committed something in time, and the code of
-        what is not handed in to them: it would wait as long.
+        """`overdue` maps coordinator partitions whose commits timed out to the error code of further transactions: they
+        are rejected, since they would time out too.
         """
         self.settled = Reply()
-        """Set when each has its outcome."""
+        """Set when each transaction has its outcome."""
         self._transactions = transactions
         self._context = context
         self._overdue = overdue
-        # Invariant: by place in `_transactions`; NONE stands also for one that is not there yet.
+        # By index in `_transactions`. NONE also represents an outcome that is not set yet.
         self._outcomes: list[Outcome] = [ErrorCode.NONE] * len(transactions)
-        # Invariant: those without an outcome, and one more until all are handed in.
+        # Invariant: the number of transactions without an outcome, plus one until all are submitted.
         self._left = len(transactions) + 1
 
     def begin(self) -> Sliced[None]:
-        """Hand in what is asked; the failure of one transaction is the answer about this one alone."""
+        """Submit all transactions. The failure of one does not affect the others."""
         coordinator = self._context.services.transactions
         for place, asked in enumerate(self._transactions):
             refused = None
@@ -225,7 +227,7 @@ class _Asked:
                 partitions = yield from _partitions(asked.topics)
                 try:
                     reply = coordinator.submit(asked.transactional_id, self._event(asked, partitions))
-                except Exception as error:  # noqa: BLE001 - as one that comes later
+                except Exception as error:  # noqa: BLE001 - handled like an error of the reply
                     self._complete(place, None, error)
                 else:
                     reply.on_complete(partial(self._complete, place))
@@ -233,7 +235,7 @@ class _Asked:
         self._count_down()
 
     def build_results(self) -> Sliced[list[AddPartitionsToTxnResult]]:
-        """Build the results of all, in their order."""
+        """Return the results of all transactions, in their order."""
         results = []
         for asked, outcome in zip(self._transactions, self._outcomes, strict=True):
             topics = outcome if isinstance(outcome, list) else (yield from _build(asked.topics, outcome))
@@ -259,7 +261,7 @@ class _Asked:
         return AddPartitions(asked.transactional_id, identity, partitions, _TRANSACTION_VERSION if bumps_epoch else 0)
 
     def _complete(self, place: int, codes: Mapping[Partition, int] | None, error: Exception | None) -> None:
-        """Note what the coordinator says: the codes of partitions that were asked about, None of those added."""
+        """Record the coordinator's result: the codes of verified partitions, or None for added ones."""
         if error is None:
             self._note(place, ErrorCode.NONE if codes is None else codes)
             return
@@ -289,12 +291,12 @@ def _are_many(transactions: Iterable[AddPartitionsToTxnTransaction]) -> bool:
 
 
 def _weight(topics: Sequence[AddPartitionsToTxnTopic]) -> int:
-    """Count topics and partitions."""
+    """Return the number of topics and partitions."""
     return len(topics) + length_of_lists(topics, "partitions")
 
 
 def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext) -> Sliced[set[str]]:
-    """Return the topics that a client may write to in a transaction: coordinators alone write to Kafka's own."""
+    """Return the topics to which a client may write in a transaction, without internal topics."""
     writable = set()
     for topic in topics:
         name = topic.name
@@ -305,7 +307,7 @@ def _writable(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext)
 
 
 def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext, allowed: set[str] | None) -> bool:
-    """Whether `_refused` would refuse nothing, which is mostly so: without a result for each partition."""
+    """Return whether `_refused` would return None. A fast path for the usual case, which builds no results."""
     known = context.image.topics.by_name
     for topic in topics:
         found = known.get(topic.name)
@@ -321,9 +323,9 @@ def _are_possible(topics: Iterable[AddPartitionsToTxnTopic], context: BrokerCont
 def _refused(
     topics: Iterable[AddPartitionsToTxnTopic], context: BrokerContext, allowed: set[str] | None
 ) -> Sliced[list[AddPartitionsToTxnTopicResult] | None]:
-    """Return the answer where some partitions cannot be in a transaction, None where all can.
+    """Return the results if some partitions are rejected, None if none is.
 
-    `allowed` are the topics that may be written to, None: all.
+    `allowed` are the authorized topics; None allows all.
     """
     known = context.image.topics.by_name
     is_refused = False
@@ -358,7 +360,7 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Sliced[frozenset[P
 def _build(
     topics: Iterable[AddPartitionsToTxnTopic], outcome: int | Mapping[Partition, int]
 ) -> Sliced[list[AddPartitionsToTxnTopicResult]]:
-    """Build the results of partitions that all have one code, or one each."""
+    """Return the results of partitions, which have one common code, or one each."""
     results = []
     for topic in topics:
         partitions = []

@@ -1,4 +1,4 @@
-"""AddRaftVoter: a controller votes about the metadata log from now on (KIP-853).
+"""AddRaftVoter: adds a controller to the voters of the metadata quorum (KIP-853).
 
 Key
     80
@@ -7,18 +7,18 @@ Versions
     0-1
 
 Behaviour
-    - The leader asks the controller which levels of kraft.version it supports, waits until it has all of the log, and
-      commits the new voters; only then it answers.
-    - INCONSISTENT_CLUSTER_ID for another cluster's id; none is any cluster's.
-    - INVALID_REQUEST without a node id and a directory id, without an endpoint for the listener that controllers use,
-      and for a controller that does not support kraft.version 1.
-    - UNSUPPORTED_VERSION where controller.quorum.voters names the voters. DUPLICATE_VOTER for the node id of a voter.
-    - REQUEST_TIMED_OUT while another change is under way, for a controller that cannot be reached, and for one that
-      does not catch up in the request's time, or in 15 s.
-    - A broker forwards it. On controllers' listeners, NOT_LEADER_OR_FOLLOWER from those that do not lead.
+    - The leader queries the kraft.version levels of the new controller, waits until it has caught up with the log, and
+      commits the new voter set. Then it responds.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; an absent id is accepted.
+    - INVALID_REQUEST without a node id and a directory id, without an endpoint of the controllers' listener, and for a
+      controller that does not support kraft.version 1.
+    - UNSUPPORTED_VERSION if controller.quorum.voters defines the voters. DUPLICATE_VOTER for the node id of a voter.
+    - REQUEST_TIMED_OUT while another change is in progress, for an unreachable controller, and for one that does not
+      catch up within the request's timeout, or 15 s.
+    - A broker forwards it. On controller listeners, controllers that are not the leader return NOT_LEADER_OR_FOLLOWER.
 
 Version notes
-    - Version 1: without ack_when_committed the answer does not wait for the commit.
+    - Version 1: without ack_when_committed, the response does not wait for the commit.
 
 Not done
     - None.
@@ -53,7 +53,7 @@ def _failed(_request: AddRaftVoterRequest, _version: int, error: WireError) -> A
     forwarded=True,
 )
 async def add_raft_voter(request: AddRaftVoterRequest, context: RequestContext) -> AddRaftVoterResponse:
-    """Have the leader decide."""
+    """Pass the request to the quorum's leader."""
     check_cluster(request.cluster_id, context)
     voter = VoterNode(
         request.voter_id,

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: a broker gets producer ids that nobody else has (KIP-730).
+"""AllocateProducerIds: allocates a block of unique producer ids to a broker (KIP-730).
 
 Key
     67
@@ -7,9 +7,9 @@ Versions
     0-0
 
 Behaviour
-    - Each request gets the next block of 1000, whatever became of the block before it.
-    - STALE_BROKER_EPOCH for a broker that is not registered so.
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+    - Each request gets the next block of 1000 ids, even if the previous block is unused.
+    - STALE_BROKER_EPOCH for a broker that is not registered with this epoch.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
     - None.
@@ -46,6 +46,6 @@ def _failed(_request: AllocateProducerIdsRequest, _version: int, error: WireErro
 async def allocate_producer_ids(
     request: AllocateProducerIdsRequest, context: ControllerContext
 ) -> AllocateProducerIdsResponse:
-    """Have the machine decide."""
+    """Pass the request to the controller."""
     block = await context.services.controller.own().allocate_producer_ids(request.broker_id, request.broker_epoch)
     return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))

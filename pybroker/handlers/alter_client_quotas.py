@@ -1,4 +1,4 @@
-"""AlterClientQuotas: limits of users, clients and addresses are set and taken away (KIP-546).
+"""AlterClientQuotas: sets and removes quotas of users, client ids and IP addresses (KIP-546).
 
 Key
     49
@@ -7,12 +7,12 @@ Versions
     0-1
 
 Behaviour
-    - Each entity succeeds or fails by itself, and as a whole. An entity is a user, a client id or both, each by its
-      name or as the default (null), or an address.
-    - INVALID_REQUEST with Kafka's words for an entity that there cannot be, a key that its kind has not, a value that
-      is not above 0 or not whole where it has to be, and an address that is none and that no address is known of.
-    - One that is named twice, or whose key is, is INVALID_REQUEST and changes nothing.
-    - A success is answered when this broker limits by it. validate_only does everything but the change.
+    - Each entity succeeds or fails independently, with all its keys. An entity is a user, a client id or both, each by
+      its name or as the default (null), or an IP address.
+    - INVALID_REQUEST with Kafka's message for an invalid entity, a key that its type does not have, a value that is not
+      positive or not an integer where required, and an IP entity that is neither an address nor a resolvable host name.
+    - An entity that occurs twice, or with a key that occurs twice, is rejected with INVALID_REQUEST.
+    - The response is sent when this broker enforces the quotas. validate_only does everything but the change.
 
 Version notes
     - None.
@@ -64,7 +64,7 @@ def _failed(request: AlterClientQuotasRequest, _version: int, error: WireError) 
     forwarded=True,
 )
 async def alter_client_quotas(request: AlterClientQuotasRequest, context: RequestContext) -> AlterClientQuotasResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     services = context.services
     altered = await services.controller.own().alter_client_quotas(
         [

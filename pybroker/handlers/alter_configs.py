@@ -1,4 +1,4 @@
-"""AlterConfigs: all settings of topics, this broker, groups and client metrics; what is not named gets its default.
+"""AlterConfigs: replaces all configurations of topics, this broker, groups and client metrics subscriptions.
 
 Key
     33
@@ -7,9 +7,9 @@ Versions
     0-2
 
 Behaviour
-    - The settings named become the resource's only ones. Otherwise as IncrementalAlterConfigs, which is the better way:
-      two clients that read, change and write whole configurations undo each other's changes.
-    - A null value is INVALID_REQUEST.
+    - A configuration that is not in the request is reset to its default. Otherwise as IncrementalAlterConfigs, which is
+      preferable: concurrent clients that replace whole configurations overwrite each other's changes.
+    - A null value is rejected with INVALID_REQUEST.
 
 Version notes
     - None.
@@ -108,7 +108,7 @@ def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> Partly
     judge_here=_judge_here,
 )
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    """Replace what can be replaced, and wait until it is in force."""
+    """Replace the valid configurations, and wait until they are applied here."""
     outcomes = await change_configs(request.resources, _fault, _change, context, validate_only=request.validate_only)
     return _response(request, outcomes)
 

@@ -1,4 +1,4 @@
-"""AlterPartition: the leader of partitions has other replicas counted as in sync (KIP-497, KIP-704, KIP-841, KIP-903).
+"""AlterPartition: a leader changes the ISR of its partitions (KIP-497, KIP-704, KIP-841, KIP-903).
 
 Key
     56
@@ -7,17 +7,17 @@ Versions
     2-3
 
 Behaviour
-    - Each partition succeeds or fails by itself, and is returned as the controller has it from then on.
-    - A broker that is not registered, or with another broker epoch: STALE_BROKER_EPOCH for the whole request.
-    - UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION; NOT_CONTROLLER for epochs that are later than the controller's;
-      FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION for earlier ones; INVALID_REQUEST for replicas that cannot be in sync;
-      INELIGIBLE_REPLICA where a broker is fenced, stops, or has another epoch.
-    - A reassignment whose end this is ends with it; where the leader is not among what is left, NEW_LEADER_ELECTED, and
-      the change holds.
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+    - Each partition succeeds or fails independently. A success returns the partition's new state at the controller.
+    - STALE_BROKER_EPOCH for the whole request of a broker that is not registered with this epoch.
+    - UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION; NOT_CONTROLLER for epochs newer than the controller's;
+      FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION for older ones; INVALID_REQUEST for an invalid ISR; INELIGIBLE_REPLICA
+      for a broker that is fenced, in controlled shutdown, or has another epoch.
+    - A reassignment is completed if this change completes it. If the leader is not among its replicas,
+      NEW_LEADER_ELECTED is returned, although the change is committed.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
-    - Epochs of the brokers that are to be in sync: version 3.
+    - Broker epochs of the new ISR: version 3.
 
 Not done
     - None.
@@ -66,7 +66,7 @@ def _failed(_request: AlterPartitionRequest, _version: int, error: WireError) ->
     listeners=ListenerRole.CONTROLLER,
 )
 async def alter_partition(request: AlterPartitionRequest, context: ControllerContext) -> AlterPartitionResponse:
-    """Have the machine decide."""
+    """Pass the request to the controller."""
     slices = context.services.slices
     changes = await slices.run(_changes(request, with_epochs=context.version >= _FIRST_VERSION_WITH_BROKER_EPOCHS))
     results = await context.services.controller.own().alter_partitions(request.broker_id, request.broker_epoch, changes)

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: other replicas for partitions that are there, or a way back (KIP-455, KIP-860).
+"""AlterPartitionReassignments: reassigns partitions to other replicas, or cancels reassignments (KIP-455, KIP-860).
 
 Key
     45
@@ -7,18 +7,18 @@ Versions
     0-1
 
 Behaviour
-    - Each partition succeeds or fails by itself, in the order of the request. A request without topics is answered
-      without a check of any partition.
-    - Replicas that a partition has already are taken: nothing is in progress then. Another order of them puts another
-      preferred leader first, and is done at once, as is a reassignment that only takes replicas away.
-    - Null replicas cancel what is in progress; where nothing is, NO_REASSIGNMENT_IN_PROGRESS.
-    - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION; INVALID_REPLICA_ASSIGNMENT for no replicas, a broker that is not
-      registered or named twice, and a cancellation after which nobody would be in sync.
-    - Some hundred partitions at a time are decided and committed.
-    - A success is answered when the replicas are committed, and this broker knows them.
+    - Each partition succeeds or fails independently, in the order of the request. A request without topics does
+      nothing.
+    - The current replicas are accepted, without a reassignment. A new order of the replicas changes the preferred
+      leader, and is completed at once, as is a reassignment that only removes replicas.
+    - Null replicas cancel the reassignment in progress; without one, NO_REASSIGNMENT_IN_PROGRESS.
+    - Errors, with messages: UNKNOWN_TOPIC_OR_PARTITION; INVALID_REPLICA_ASSIGNMENT for no replicas, a broker that is
+      not registered or occurs twice, and a cancellation that would leave an empty ISR.
+    - Partitions are processed and committed in parts of some hundred.
+    - The response is sent when the replicas are committed, and applied on this broker.
 
 Version notes
-    - From version 1 on the request may forbid another number of replicas, answered with INVALID_REPLICATION_FACTOR.
+    - Since version 1, the request may forbid a change of the replication factor: INVALID_REPLICATION_FACTOR.
 
 Not done
     - timeout_ms is ignored.
@@ -78,7 +78,7 @@ def _failed(
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
-    """Have the controller reassign, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     services = context.services

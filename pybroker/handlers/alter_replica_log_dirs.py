@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: replicas go to another log directory of this broker (KIP-113).
+"""AlterReplicaLogDirs: moves replicas to another log directory of this broker (KIP-113).
 
 Key
     34
@@ -7,26 +7,25 @@ Versions
     1-2
 
 Behaviour
-    - The answer comes when the move is begun, and is kept over a crash by the directory of the future replica,
-      `<topic>-<partition>.<32 hex>-future`; DescribeLogDirs reports how far it is. The log is copied byte for byte
-      while it is written and read, then the future replica takes its place at once, and the old directory is removed.
-    - To the directory where the replica lies, or is on its way to, nothing moves; to any other one, a move that is
-      under way is ended first, so that the present directory cancels it. Of a partition named twice, the later
-      directory counts.
-    - A path that is none of log.dirs: LOG_DIR_NOT_FOUND. One that failed, also that of the replica:
-      KAFKA_STORAGE_ERROR.
-    - A topic whose name is too long for a future replica's directory: INVALID_TOPIC_EXCEPTION.
-    - A partition that does not lie here: REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION where there is none. It
-      is put into that directory when it comes, unless the broker is started anew before.
-    - Compaction leaves a log alone that moves; retention does not. A target that fails ends the move: what was copied
-      is removed, and the log goes on where it is. A log that fails does so as ever; the next start goes on with the
-      move.
+    - The response is sent when the move has started. The future replica has a directory of its own, which persists the
+      move over a crash: `<topic>-<partition>.<32 hex>-future`. DescribeLogDirs reports its progress. The log is copied
+      byte for byte while it is in use. Then the future replica replaces it, and the old directory is removed.
+    - A request for the replica's current directory cancels a move in progress. A request for the target of that move
+      changes nothing. A request for another directory cancels it and starts a new move. If a partition occurs twice,
+      the last directory counts.
+    - LOG_DIR_NOT_FOUND for a path that is not in log.dirs. KAFKA_STORAGE_ERROR if it, or the replica's directory, has
+      failed.
+    - INVALID_TOPIC_EXCEPTION for a topic name that is too long for a future replica's directory.
+    - REPLICA_NOT_AVAILABLE for a partition without a replica here, UNKNOWN_TOPIC_OR_PARTITION for one that does not
+      exist. A replica that is created later is placed in that directory, unless the broker is restarted before.
+    - A log that is moved is not compacted, but retention applies. If the target fails, the move is cancelled, the copy
+      is removed, and the log stays in its directory. If the source fails, the next start resumes the move.
 
 Version notes
     - None.
 
 Not done
-    - A target without room ends the move and is not taken offline, as it is by Kafka: removing the copy makes room.
+    - A full target cancels the move, and is not taken offline as in Kafka: removing the copy frees space.
     - Throttling of the request.
 """
 
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.errors import WireError
 
 _Asked = dict[tuple[str, int], str]
-"""The path where a partition is to go."""
+"""The target path of each partition."""
 
 
 def _asked(request: AlterReplicaLogDirsRequest) -> _Asked:
@@ -83,7 +82,7 @@ def _failed(request: AlterReplicaLogDirsRequest, _version: int, error: WireError
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: BrokerContext
 ) -> AlterReplicaLogDirsResponse:
-    """Begin each move by itself."""
+    """Start each move independently."""
     return await asyncio.get_running_loop().run_in_executor(None, _begin, request, context)
 
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: users that may log in by SCRAM come, change and go (KIP-554).
+"""AlterUserScramCredentials: adds, changes and deletes SCRAM credentials of users (KIP-554).
 
 Key
     51
@@ -7,11 +7,12 @@ Versions
     0-0
 
 Behaviour
-    - Each user succeeds or fails by itself; one that is named twice, also for two mechanisms, is DUPLICATE_RESOURCE.
-    - 4096 to 16384 iterations are taken; others, and a user without a name, are UNACCEPTABLE_CREDENTIAL.
-    - What is kept, and written into the metadata log, is what checks a password: the client sends its hash, never the
-      password, and the hash is not kept.
-    - A success is answered when this broker lets the user in.
+    - Each user succeeds or fails independently. A user that occurs twice, also with two mechanisms, is rejected with
+      DUPLICATE_RESOURCE.
+    - 4096 to 16384 iterations are accepted; others, and an empty user name, are rejected with UNACCEPTABLE_CREDENTIAL.
+    - The metadata log stores only the keys that verify a password. The client sends a hash of the password, which is
+      not stored.
+    - The response is sent when this broker accepts the credential.
 
 Version notes
     - None.
@@ -62,7 +63,7 @@ def _failed(
 async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> AlterUserScramCredentialsResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     services = context.services
     altered = await services.controller.own().alter_scram_users(
         [ScramDeletion(one.name, one.mechanism) for one in request.deletions],

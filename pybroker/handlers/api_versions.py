@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs and versions, and which features, this node has.
+"""ApiVersions: returns the API versions and the features of this node.
 
 Key
     18
@@ -7,22 +7,22 @@ Versions
     0-4
 
 Behaviour
-    - The answer lists every API that is registered for listeners of the role that was asked, and nothing else.
-    - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584), kraft.version
-      among them where the log names the voters (KIP-853).
-    - The APIs of clients' metrics are left out by a broker without `telemetry.receivers`, as by Kafka without a plugin.
-    - A software name or version that is not of KIP-511's form is INVALID_REQUEST.
-    - On brokers' listeners the data plane gives the same answers itself (`encoded_answers`); requests that say anything
-      unusual come here, and all of those on controllers' listeners.
+    - The response lists every API that is registered for the role of the request's listener, and no others.
+    - Features: supported ranges, and the finalized levels of the metadata image with its epoch (KIP-584), including
+      kraft.version if the log contains the voter set (KIP-853).
+    - The client telemetry APIs are omitted without `telemetry.receivers`, as in Kafka without a plug-in.
+    - A software name or version with invalid characters (KIP-511) is rejected with INVALID_REQUEST.
+    - On broker listeners, the data plane sends the same responses (`encoded_answers`). This handler serves unusual
+      requests there, and all requests on controller listeners.
 
 Version notes
-    - A version above the range is answered in version 0 with UNSUPPORTED_VERSION and the range of this API, so that
-      the client can choose one (KIP-511). The response header is version 0 in every version.
-    - Produce, Fetch and ListOffsets are served, and so advertised, from 0; Kafka 4 serves them from 3, 4 and 1.
-    - Before version 4, features whose range starts at 0 are left out (KAFKA-17011).
+    - The response to a version above the range has version 0, UNSUPPORTED_VERSION and the range of this API, so that
+      the client can choose a version (KIP-511). The response header is version 0 in every version.
+    - Produce, Fetch and ListOffsets are served and advertised from version 0; Kafka 4 serves them from 3, 4 and 1.
+    - Before version 4, features whose range starts at 0 are omitted (KAFKA-17011).
 
 Not done
-    - Throttling: the data plane answers most of these requests, whose time counts for no quota.
+    - Throttling: the data plane serves most of these requests, and no quota counts their time.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _unsupported(_context: RequestContext) -> bytes:
     listeners=ListenerRole.BOTH,
 )
 def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-    """Answer with everything that is registered."""
+    """Return all registered APIs."""
     version = context.version
     if version >= _FIRST_VERSION_WITH_SOFTWARE_NAME and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
@@ -101,8 +101,9 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
 
 
 def encoded_answers(image: MetadataImage, unserved: Collection[int] = ()) -> dict[int, bytes]:
-    """Return the answer of every version, as it follows the correlation id: the same for all clients of brokers whose
-    request is valid. The keys `unserved` are left out.
+    """Return the response of every version, from the bytes after the correlation id.
+
+    It is the same for every valid request on broker listeners. API keys in `unserved` are omitted.
     """
     versions = ApiVersionsRequest.__message__.versions
     return {

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker reports in which log directories its replicas lie (KIP-858).
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858).
 
 Key
     73
@@ -7,11 +7,11 @@ Versions
     0-0
 
 Behaviour
-    - A success is answered when it is committed. What lies in a directory that has failed gets another leader.
-    - For each partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, and NOT_LEADER_OR_FOLLOWER where the broker has
-      no replica; the others are noted. Of a replica that is named twice the last directory counts.
-    - BROKER_ID_NOT_REGISTERED, and STALE_BROKER_EPOCH for another incarnation's, for the whole request.
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+    - The response is sent when the assignment is committed. Partitions in a failed directory get another leader.
+    - For each partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, and NOT_LEADER_OR_FOLLOWER if the broker has no
+      replica; the others are assigned. If a replica occurs twice, the last directory counts.
+    - BROKER_ID_NOT_REGISTERED, and STALE_BROKER_EPOCH for another incarnation, for the whole request.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
     - None.
@@ -58,7 +58,7 @@ def _failed(_request: AssignReplicasToDirsRequest, _version: int, error: WireErr
 async def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, context: ControllerContext
 ) -> AssignReplicasToDirsResponse:
-    """Have the machine note what can be noted, and say what cannot."""
+    """Assign the valid replicas, and return the errors of the others."""
     directories = {
         (topic.topic_id, partition.partition_index): directory.id
         for directory in request.directories

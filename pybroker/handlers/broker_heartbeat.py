@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: a broker is alive, and wants to be fenced, unfenced or let go (KIP-631).
+"""BrokerHeartbeat: renews a broker's session, and fences, unfences or shuts it down at its request (KIP-631).
 
 Key
     63
@@ -7,21 +7,22 @@ Versions
     0-2
 
 Behaviour
-    - The broker's session begins anew. A fenced broker that does not want to be fenced is unfenced when it has put its
-      own registration in force.
-    - One that wants to stop may when it leads nothing any more, or is fenced.
-    - Log directories that it names as failed lead nothing from then on (KIP-858); each heartbeat may name them again.
-    - BROKER_ID_NOT_REGISTERED, and STALE_BROKER_EPOCH for another incarnation's.
-    - The connection counts as the broker's: when it ends, and its port refuses, the broker is dead
+    - The broker's session is renewed. A fenced broker that does not request to be fenced is unfenced when it has
+      applied its own registration.
+    - A broker that requests a shutdown may stop when it leads no partition, or is fenced.
+    - Partitions in failed log directories of the request get another leader (KIP-858). Heartbeats may repeat them.
+    - BROKER_ID_NOT_REGISTERED, and STALE_BROKER_EPOCH for another incarnation.
+    - The connection is monitored: if it is closed, and the broker's port refuses connections, the broker is dead
       (docs/adr/0043-a-closed-connection-and-a-refused-port-are-a-death.md).
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
     - Failed log directories: version 1 and later. Cordoned ones (KIP-1066): version 2.
 
 Not done
     - Cordoned log directories are ignored: metadata.version 25 has no record of them.
-    - A broker that stops may go as soon as it leads nothing. Kafka also waits until the others know of their leaders.
+    - A broker may stop as soon as it leads no partition. Kafka also waits until the other brokers have applied the new
+      leaders.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _failed(_request: BrokerHeartbeatRequest, _version: int, error: WireError) -
     listeners=ListenerRole.CONTROLLER,
 )
 async def broker_heartbeat(request: BrokerHeartbeatRequest, context: ControllerContext) -> BrokerHeartbeatResponse:
-    """Have the machine decide: first about what has failed, so that this heartbeat lets nothing there lead."""
+    """Pass failed directories to the controller first, then the heartbeat, so that it elects no leader there."""
     broker_id, epoch, controller = request.broker_id, request.broker_epoch, context.services.controller.own()
     if request.offline_log_dirs:
         failed = await controller.fail_log_directories(broker_id, epoch, request.offline_log_dirs)

@@ -1,4 +1,4 @@
-"""BrokerRegistration: a broker that starts gets its broker epoch (KIP-631).
+"""BrokerRegistration: registers a starting broker and assigns its broker epoch (KIP-631).
 
 Key
     62
@@ -7,19 +7,19 @@ Versions
     0-4
 
 Behaviour
-    - A success is answered with the broker's epoch, which is greater than any before. The broker is fenced until a
-      heartbeat wants it otherwise.
-    - Another broker is registered with this id and alive: DUPLICATE_BROKER_REGISTRATION. It counts as alive until its
-      session is over, or until its connection has ended.
+    - A success returns the broker's epoch, which is greater than any before. The broker is fenced until a heartbeat
+      requests otherwise.
+    - DUPLICATE_BROKER_REGISTRATION if another live broker is registered with this id. It is live until its session
+      expires, or its connection is closed.
     - INCONSISTENT_CLUSTER_ID for another cluster's broker. INVALID_REGISTRATION for an id below 0, without listeners or
-      log directories, or with a directory that is another broker's, named twice, or of a reserved id.
-      UNSUPPORTED_VERSION where the broker does not support a feature at its finalized level. BROKER_ID_NOT_REGISTERED
-      on the way from ZooKeeper.
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+      log directories, or with a directory of another broker, a duplicate one, or a reserved id. UNSUPPORTED_VERSION if
+      the broker does not support a feature at its finalized level. BROKER_ID_NOT_REGISTERED in a migration from
+      ZooKeeper.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
-    - Log directories: version 2 and later, so that earlier ones are refused. The epoch before a clean stop: version 3
-      and later; with it, what the broker had counts as kept (KIP-966).
+    - Log directories: since version 2, so earlier versions are rejected. The epoch before a clean shutdown: since
+      version 3; with it, the broker's replicas have lost no records (KIP-966).
 
 Not done
     - None.
@@ -55,7 +55,7 @@ def _failed(_request: BrokerRegistrationRequest, _version: int, error: WireError
 async def broker_registration(
     request: BrokerRegistrationRequest, context: ControllerContext
 ) -> BrokerRegistrationResponse:
-    """Refuse a broker of another cluster, and have the machine decide about the others."""
+    """Reject a broker of another cluster, and pass the others to the controller."""
     cluster_id = context.services.cluster_id
     if request.cluster_id != cluster_id:
         message = f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}"

@@ -1,8 +1,8 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: refusing what cannot be, asking the controller, waiting.
+"""Shared by AlterConfigs and IncrementalAlterConfigs: validation, the call of the controller, and the wait.
 
-Owns the refusals that need the request as it came: what it names twice, and a broker that there is not; and what the
-broker that is asked says of its own settings before the controller sees them, as nobody else knows what it was started
-with (docs/adr/0056). Must not know fields of the two requests except resources and their keys.
+Owns the errors that need the original request: duplicates and unknown brokers. Owns a broker's validation of its own
+settings before the controller's, as only the broker knows its static settings (docs/adr/0056). Must not know fields of
+the two requests except resources and their keys.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class ChangedResource(Protocol):
 
     @property
     def configs(self) -> Sequence[ChangedKey]:
-        """Its keys."""
+        """The changed keys."""
 
 
 R = TypeVar("R", bound=ChangedResource)
 
 
 class PartlyJudged(msgspec.Struct, frozen=True):
-    """A request of which this broker refuses a part: the `Prepared` of the net package."""
+    """A request of which this broker has handled a part: the `Prepared` of the net package."""
 
     request: Any
-    """With the other resources; None where there are none."""
+    """The request with the other resources; None if there are none."""
     complete: Callable[[Any], Any]
-    """Returns the response to all resources, of the controller's response to the others."""
+    """Makes the response to all resources from the controller's response to the others."""
 
 
 def judge_own(
@@ -66,10 +66,10 @@ def judge_own(
     context: RequestContext,
     alter_here: Callable[[R], WireError | None] = lambda _: None,
 ) -> PartlyJudged | None:
-    """Refuse what contradicts what this broker was started with, and brokers that there are not; None for neither.
+    """Validate changes against this broker's static settings, and reject unknown brokers. Return None if all are valid.
 
-    `respond` builds the response to a request from the outcomes of its resources. `alter_here` changes a resource that
-    this process keeps by itself and returns the outcome, None for one that the controller keeps.
+    `respond` builds the response to a request from the outcomes of its resources. `alter_here` changes a resource of
+    this process and returns the outcome, None for a resource of the controller.
     """
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     decided: dict[int, WireError] = {}
@@ -130,10 +130,10 @@ async def change_configs(
     *,
     validate_only: bool,
 ) -> list[WireError]:
-    """Change each resource by itself, and wait until the changes are in force here; the outcomes in their order.
+    """Change each resource independently, and wait until the changes are applied here. Return the outcomes in order.
 
-    `fault_of` says what is wrong with a resource's keys, `change_of` what is to be done with one that is in order.
-    `alter_here` is that of `judge_own`.
+    `fault_of` returns why a resource's keys are invalid, else None. `change_of` returns the change of a valid resource.
+    `alter_here` is as in `judge_own`.
     """
     services = context.services
     outcomes: list[WireError | None] = await services.slices.run(_refusals(resources, fault_of, context))
@@ -174,15 +174,15 @@ def _refusal(resource: ChangedResource, times: int, fault: str | None, context: 
 
 
 def _broker_fault(name: str, context: RequestContext) -> str | None:
-    """Return what is wrong with a broker's id. Any registered broker may be named (docs/adr/0056)."""
+    """Return why a broker id is invalid, else None. Any registered broker is accepted (docs/adr/0056)."""
     if not name.removeprefix("-").isdecimal() or len(name) > LONGEST_NUMBER:
         return f"Node id must be an integer, but it is: {name}"
-    # One that a controller's listener was asked about, or another broker has forwarded, is the machine's to refuse.
+    # On controller listeners, and for forwarded requests, the controller rejects unknown brokers.
     if context.role is ListenerRole.BROKER and int(name) not in context.image.cluster.brokers:
         return f"Unexpected broker id, expected {context.services.config.node_id}, but received {name}"
     return None
 
 
 def null_fault(names: Sequence[str]) -> str | None:
-    """Return Kafka's words about keys whose value is null where one is needed, None when there are none."""
+    """Return Kafka's message about keys with an invalid null value, None if there are none."""
     return f"Null value not supported for : {', '.join(names)}" if names else None

@@ -1,7 +1,7 @@
-"""Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what stands behind it.
+"""Configuration entries of DescribeConfigs and CreateTopics: value, source, and synonyms.
 
-Owns the order in which sources speak (topic or group, broker, all brokers, broker file, default; KIP-226). Must not
-build messages: the two APIs name the same things differently.
+Owns the precedence of sources (topic or group, broker, all brokers, broker file, default; KIP-226). Must not build
+messages: the field names of the two APIs differ.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SOURCE_LOGGER = 6
 SOURCE_CLIENT_METRICS = 7
 SOURCE_GROUP = 8
 _WITHOUT_DEFAULT = frozenset({"advertised.listeners", "controller.listener.names", "node.id", "process.roles"})
-"""Keys without a default in Kafka. What stands here in the place of one is shown where the key was not given."""
+"""Keys without a default in Kafka. pybroker's value is shown as the default if the key was not set."""
 
 
 class Synonym(msgspec.Struct, frozen=True):
-    """A place that gives the value, or would if those before it did not."""
+    """A source of the value, or of the value if the previous synonyms were not set."""
 
     name: str
     value: str | None
@@ -44,7 +44,7 @@ class Synonym(msgspec.Struct, frozen=True):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting with its value and origin. A sensitive value is never shown."""
+    """One setting with its value and source. The value of a sensitive setting is None."""
 
     name: str
     value: str | None
@@ -52,16 +52,16 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     sensitive: bool
     kind: Kind | int
-    """0 where the type is not known."""
+    """0 if the type is unknown."""
     doc: str
     synonyms: tuple[Synonym, ...]
 
 
 def topic_entries(topic: TopicConfig, *, whole_chain: bool = False) -> Iterator[ConfigEntry]:
-    """Yield every setting of a topic, by name; with `whole_chain` every key of a chain counts as its source.
+    """Yield every setting of a topic, by name. With `whole_chain`, each synonym key of the broker counts as a source.
 
-    A key that Kafka does not have is listed only where the topic sets it: tools that copy a description to Apache Kafka
-    would fail on the key.
+    A key that Kafka does not have is listed only if the topic sets it. Tools that copy configurations to Apache Kafka
+    would fail otherwise.
     """
     for key, value in topic.items():
         if key.ours and key.name not in topic.given:
@@ -80,7 +80,7 @@ def group_entries(group: GroupConfig) -> Iterator[ConfigEntry]:
 
 
 def client_metrics_entries(subscription: ClientMetricsConfig) -> Iterator[ConfigEntry]:
-    """Yield every setting of a subscription to clients' metrics, by name."""
+    """Yield every setting of a client metrics subscription, by name."""
     for key, value in subscription.items():
         given = key.name in subscription.given
         synonyms = (Synonym(key.name, key.text_of(value), SOURCE_CLIENT_METRICS),) if given else ()
@@ -101,10 +101,10 @@ def broker_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
 
 
 def _custom_entries(*layers: tuple[Mapping[str, str], int]) -> Iterator[ConfigEntry]:
-    """Yield the custom keys of the layers by name, the first layer winning.
+    """Yield the unknown keys of the layers by name. The first layer has precedence.
 
-    A key of unknown type may hold a secret, so its value is not returned. It is read-only, as no rule makes it dynamic.
-    Both are Kafka's choice.
+    An unknown key may be a secret, so its value is not returned. It is read-only, as no rule makes it dynamic. Both are
+    as in Kafka.
     """
     for name in sorted({name for configs, _ in layers for name in configs}):
         synonyms = tuple(Synonym(name, None, source) for configs, source in layers if name in configs)
@@ -112,7 +112,7 @@ def _custom_entries(*layers: tuple[Mapping[str, str], int]) -> Iterator[ConfigEn
 
 
 def _listener_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
-    """Yield what was changed for single listeners, by name."""
+    """Yield the dynamic settings of single listeners, by name."""
     for name, text in sorted(config.dynamic_own.items()):
         key = None if name in config.keys else key_of(name, config.keys)
         if key is not None:
@@ -121,7 +121,7 @@ def _listener_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
 
 
 def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
-    """Yield what was changed for all brokers, by name."""
+    """Yield the cluster-wide dynamic settings of brokers, by name."""
     for name, text in sorted(config.dynamic_default.items()):
         key = config.keys[name]
         synonym = Synonym(name, _shown(key, text), SOURCE_DYNAMIC_DEFAULT)
@@ -130,7 +130,7 @@ def default_entries(config: BrokerConfig) -> Iterator[ConfigEntry]:
 
 
 def logger_entries(levels: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Yield the level of each logger, by name; Kafka says no type of them."""
+    """Yield the level of each logger, by name. As in Kafka, their type is unknown."""
     for name, level in sorted(levels.items()):
         yield ConfigEntry(name, level, SOURCE_LOGGER, False, False, 0, "", ())
 
@@ -151,7 +151,7 @@ def _entry(key: Key[Any], value: Any, synonyms: tuple[Synonym, ...], *, read_onl
 
 def _topic_synonyms(topic: TopicConfig, key: Key[Any], *, whole_chain: bool) -> Iterator[Synonym]:
     if key.name in topic.given:
-        # As in Kafka, the topic's own text is shown as it was understood, and those of brokers as they were given.
+        # As in Kafka, the topic's own value is shown normalized, and those of brokers as they were set.
         yield Synonym(key.name, key.text_of(getattr(topic, key.attribute)), SOURCE_TOPIC)
     chain = broker_synonyms(key.name)
     if chain:
@@ -159,9 +159,10 @@ def _topic_synonyms(topic: TopicConfig, key: Key[Any], *, whole_chain: bool) -> 
 
 
 def _broker_synonyms(config: BrokerConfig, chain: tuple[Key[Any], ...], first: str | None) -> Iterator[Synonym]:
-    """Yield the places that give a value to a key of the chain; `first` leaves out those in front that give it another.
+    """Yield the synonyms of a chain of keys, from the first one of the key `first` on.
 
-    So Kafka does it: a topic whose age limit comes from `log.retention.hours` alone shows no synonym of `retention.ms`.
+    This is Kafka's behaviour: a topic whose retention is set only by `log.retention.hours` has no synonym of
+    `retention.ms`.
     """
     places = (
         (config.dynamic_own, SOURCE_DYNAMIC_BROKER),

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: groups of KIP-848, their members, what these have and are to have.
+"""ConsumerGroupDescribe: describes consumer groups of KIP-848, their members and assignments.
 
 Key
     69
@@ -7,13 +7,13 @@ Versions
     0-1
 
 Behaviour
-    - A group that is named twice is answered once.
-    - Every member is described with what it has, what it is still to give back included, and with its target.
-    - Errors of a group: GROUP_ID_NOT_FOUND, also for one of the classic protocol, INVALID_GROUP_ID, NOT_COORDINATOR,
-      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
+    - A group that occurs twice is described once.
+    - Every member has its current assignment, including partitions that it still has to revoke, and its target.
+    - Errors of a group: GROUP_ID_NOT_FOUND, also for a classic group, INVALID_GROUP_ID, NOT_COORDINATOR,
+      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is below 1.
 
 Version notes
-    - Version 1 says which protocol a member speaks.
+    - Version 1 returns the protocol type of each member.
 
 Not done
     - None.
@@ -58,7 +58,7 @@ def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]
 
 
 def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
-    """Return a refusal in place of a group that has topics which the client may not describe."""
+    """Return the group, or TOPIC_AUTHORIZATION_FAILED if the client may not describe one of its topics."""
     topics = {
         topic.topic_name
         for member in group.members
@@ -82,7 +82,7 @@ def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> Des
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: BrokerContext
 ) -> ConsumerGroupDescribeResponse:
-    """Describe groups, in the order asked, each once."""
+    """Describe groups, in the order of the request, each once."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     coordinator = context.services.groups

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: a member of a group of KIP-848 joins, lives, follows its assignment and leaves.
+"""ConsumerGroupHeartbeat: a member joins, keeps its session, reconciles its assignment and leaves (KIP-848).
 
 Key
     68
@@ -7,19 +7,19 @@ Versions
     0-1
 
 Behaviour
-    - Epoch 0 joins, -1 leaves, -2 leaves for a while as a static member. What a request does not say is as before; the
-      answer names partitions when they have changed, and when the request says everything.
-    - An empty classic group of the same id makes room; one with members is upgraded where
-      `group.consumer.migration.policy` allows it, and its members go on beside those of KIP-848.
+    - Epoch 0 joins, -1 leaves, -2 leaves temporarily as a static member. Omitted fields are unchanged. The response has
+      the assignment if it has changed, or if the request has all fields.
+    - An empty classic group with the same id is replaced. One with members is upgraded if
+      `group.consumer.migration.policy` allows it, and its classic members stay in the group.
     - Errors: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
       FENCED_INSTANCE_ID, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_MAX_SIZE_REACHED, NOT_COORDINATOR,
-      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is not finalized at 1.
+      COORDINATOR_LOAD_IN_PROGRESS; UNSUPPORTED_VERSION while the feature `group.version` is below 1.
 
 Version notes
-    - From version 1 on a member makes its own id (KIP-1082) and may subscribe to a pattern in RE2's syntax.
+    - Since version 1, a member generates its own id (KIP-1082), and may subscribe to a pattern in RE2's syntax.
 
 Not done
-    - Settings of a single group (`consumer.session.timeout.ms` ... of the resource GROUP), assignors of one's own.
+    - Settings of a single group (`consumer.session.timeout.ms` ... of the resource GROUP), custom assignors.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireE
     failed=_failed,
 )
 def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: BrokerContext) -> Reply:
-    """Hand the heartbeat to the group's coordinator."""
+    """Pass the heartbeat to the group's coordinator."""
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    if not request.group_id.strip():  # no broker is the coordinator of no group: every one says what is wrong
+    if not request.group_id.strip():  # an empty group id has no coordinator, so every broker rejects it
         raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
     client = Client(context.client_id or "", f"/{context.client_host}")
     event = ConsumerHeartbeat(request, context.version, client, str(uuid.uuid4()))

@@ -1,6 +1,6 @@
-"""What a handler may use: the services of the node, and where its request came from.
+"""The context of a handler: the services of the node, and the origin of its request.
 
-Owns nothing; it is the list of what handlers depend on. Must not contain behaviour of an API.
+Owns no state: it lists the dependencies of handlers. Must not contain behaviour of an API.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 class Origin(Protocol):
-    """The request's envelope, as the data plane read it."""
+    """The request's header and connection, from the data plane."""
 
     @property
     def connection(self) -> int:
-        """Number of the connection."""
+        """The number of the connection."""
 
     @property
     def api_key(self) -> int:
@@ -58,11 +58,11 @@ class Origin(Protocol):
 
     @property
     def api_version(self) -> int:
-        """Version the client chose."""
+        """The version of the request."""
 
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself."""
+        """The client id."""
 
     @property
     def listener(self) -> str:
@@ -70,11 +70,11 @@ class Origin(Protocol):
 
     @property
     def local_host(self) -> str:
-        """Address that the client dialled."""
+        """The local address of the connection."""
 
     @property
     def local_port(self) -> int:
-        """Port that the client dialled."""
+        """The local port of the connection."""
 
     @property
     def peer_host(self) -> str:
@@ -82,15 +82,15 @@ class Origin(Protocol):
 
     @property
     def peer_port(self) -> int:
-        """The client's port; 0 where it is not known."""
+        """The client's port; 0 if unknown."""
 
     @property
     def software(self) -> tuple[str, str] | None:
-        """What the client says that it is (KIP-511), name and version; None where it does not say."""
+        """The name and version of the client software (KIP-511); None if unknown."""
 
     @property
     def principal(self) -> tuple[str, str] | None:
-        """Who the client is, as kind and name; None while it has not said."""
+        """The principal's type and name; None before authentication."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -98,26 +98,26 @@ class Services(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     config: BrokerConfig
     config_rules: ConfigRules
-    """By what this node was started with."""
+    """Validation by this node's settings."""
     cluster_id: str
     image: Callable[[], MetadataImage]
     controller: SwitchingChannel
     publisher: PartitionPublisher | NoPartitions
     advertised: Mapping[str, tuple[str, int]]
-    """By listener; a listener not in it advertises what the client dialled."""
+    """By listener. Clients of other listeners receive the address to which they connected."""
     slices: Slices
     mutations: MutationQuotas
-    """Partitions that clients may have made and deleted, on listeners of either role."""
+    """The controller mutation quotas of clients, on listeners of either role."""
     tokens: DelegationTokens | None
-    """None without the secret of delegation tokens."""
+    """None without `delegation.token.secret.key`."""
     sasl: SaslServer | None
-    """None where no listener of the role authenticates clients by SASL."""
+    """None if no listener of the role uses SASL."""
     authorizer: Judge | None
-    """None where clients may do everything."""
+    """None if every operation is allowed."""
 
 
 class BrokerServices(Services, frozen=True, kw_only=True, eq=False):
-    """The parts that handlers call on listeners of brokers."""
+    """The parts that handlers call on broker listeners."""
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -131,18 +131,18 @@ class BrokerServices(Services, frozen=True, kw_only=True, eq=False):
     verification: TransactionVerification
     failed_brokers: FailedBrokers
     telemetry: Telemetry | None
-    """None without receivers of clients' metrics."""
+    """None without receivers of client telemetry."""
 
 
 class ControllerServices(Services, frozen=True, kw_only=True, eq=False):
-    """The parts that handlers call on listeners of controllers."""
+    """The parts that handlers call on controller listeners."""
 
     voter: Controller
     failure_detector: FailureDetector
 
 
 class Contexts:
-    """Makes the context of every request of one role, of the services and the image that are in force when it comes."""
+    """Makes the contexts of requests of one role, with the current services and image."""
 
     def __init__(
         self,
@@ -150,18 +150,18 @@ class Contexts:
         services: Services,
         time_of: Callable[[Origin], RequestTime | None] = lambda _: None,
     ) -> None:
-        """`time_of` returns what a request's time is counted by, for quotas."""
+        """`time_of` returns the timer of a request for quotas, None if its time is not measured."""
         self._kind = kind
         self._services = services
         self._time_of = time_of
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """Take the broker's changed settings; they hold for every request from now on."""
+        """Apply changed settings to all later requests."""
         self._services = msgspec.structs.replace(self._services, config=config)
 
     @property
     def services(self) -> Services:
-        """What is in force now."""
+        """The current services."""
         return self._services
 
     def build(self, origin: Origin) -> RequestContext:
@@ -173,15 +173,15 @@ class Contexts:
         return self._kind(services, origin, services.image(), origin.api_version, principal, time=time)
 
     def build_own(self, origin: Origin) -> RequestContext:
-        """Return the context of a request of this node to itself: it may do everything, and no quota counts it."""
+        """Return the context of a request of this node to itself: everything is allowed, and no quota applies."""
         services = msgspec.structs.replace(self._services, authorizer=None)
         return self._kind(services, origin, services.image(), origin.api_version)
 
 
 class RequestContext(msgspec.Struct, eq=False, gc=False):
-    """One request's surroundings. `image` is read once, so a handler sees one state of the cluster.
+    """The context of one request. `image` is read once, so a handler sees one state of the cluster.
 
-    What a request's head says is read when it is asked for: most requests need none of it.
+    Header fields are read on access, since most requests need none of them.
     """
 
     role: ClassVar[ListenerRole]
@@ -193,19 +193,22 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
     version: int
     """Version of the request and of its response."""
     principal: Principal = ANONYMOUS
-    """Who the request is from, as the connection has proved it; nobody in particular before, and on PLAINTEXT."""
+    """The authenticated principal; `ANONYMOUS` before authentication, and on PLAINTEXT."""
     forwarded_by_token: bool | None = None
-    """Of a request that a broker forwarded, whether its client authenticated by a delegation token; None of others."""
+    """Whether the client of a forwarded request authenticated by a delegation token; None if not forwarded."""
     ends_connection: bool = False
     """Whether the connection is closed once the response is sent."""
     time: RequestTime | None = None
-    """The time that it has taken so far; None where no quota counts that."""
+    """The measured time of the request; None if no quota applies."""
     wait_ms: int = 0
-    """How long its client is to wait by an answer that another node has made: its bytes are sent as they are."""
+    """Throttle time in an encoded response, such as that of another node, whose bytes are sent unchanged."""
 
     @property
     def listener(self) -> str:
-        """Name of the listener that accepted the connection; answers name brokers by their endpoints of that name."""
+        """Name of the listener that accepted the connection.
+
+        Responses contain brokers' endpoints of the same listener.
+        """
         return self.origin.listener
 
     @property
@@ -216,7 +219,7 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         return self.services.sasl is not None and self.services.sasl.is_by_token(self.origin.connection)
 
     def end_after(self, response: Any) -> Reply:
-        """Answer after `connection.failed.authentication.delay.ms`, and close the connection (KIP-306)."""
+        """Send `response` after `connection.failed.authentication.delay.ms`, then close the connection (KIP-306)."""
         self.ends_connection = True
         reply = Reply()
         delay_s = self.services.config.connection_failed_authentication_delay_ms / 1000
@@ -225,7 +228,7 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
 
     @property
     def authorizer(self) -> Judge | None:
-        """Who decides what the client may do, by the newest entries; None where everything is allowed."""
+        """The authorizer with the newest access control entries; None if every operation is allowed."""
         judge = self.services.authorizer
         if judge is not None:
             judge.follow(self.services.image().acls)
@@ -233,12 +236,12 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
 
     @property
     def api_key(self) -> int:
-        """Key of the API that is asked."""
+        """The API key of the request."""
         return self.origin.api_key
 
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself."""
+        """The client id."""
         return self.origin.client_id
 
     @property
@@ -248,14 +251,14 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
 
 
 class BrokerContext(RequestContext, eq=False, gc=False):
-    """Surroundings of a request to a listener of brokers."""
+    """The context of a request on a broker listener."""
 
     role = ListenerRole.BROKER
     services: BrokerServices
 
 
 class ControllerContext(RequestContext, eq=False, gc=False):
-    """Surroundings of a request to a listener of controllers."""
+    """The context of a request on a controller listener."""
 
     role = ListenerRole.CONTROLLER
     services: ControllerServices

@@ -1,4 +1,4 @@
-"""ControllerRegistration: a controller says where it is reached, and which features it supports (KIP-919).
+"""ControllerRegistration: registers a controller's endpoints and supported features (KIP-919).
 
 Key
     70
@@ -7,10 +7,10 @@ Versions
     0-0
 
 Behaviour
-    - A success is answered when the registration is committed; one that is as it was writes nothing.
-    - A controller is described by its registration, and votes by the quorum's own configuration.
+    - The response is sent when the registration is committed. An unchanged registration writes no record.
+    - The registration describes a controller. The quorum's own configuration defines the voters.
     - INVALID_REGISTRATION without listeners, UNSUPPORTED_VERSION below metadata.version 15.
-    - Served on controllers' listeners, by the active controller; NOT_CONTROLLER from all others.
+    - Served by the active controller on controller listeners; other controllers return NOT_CONTROLLER.
 
 Version notes
     - None.
@@ -52,7 +52,7 @@ def _failed(_request: ControllerRegistrationRequest, _version: int, error: WireE
 async def controller_registration(
     request: ControllerRegistrationRequest, context: ControllerContext
 ) -> ControllerRegistrationResponse:
-    """Have the machine decide."""
+    """Pass the request to the controller."""
     if not request.listeners:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, "No listeners specified for the controller")
     result = await context.services.controller.own().register_controller(

@@ -1,4 +1,4 @@
-"""CreateAcls: new access control entries.
+"""CreateAcls: creates access control entries.
 
 Key
     30
@@ -7,14 +7,14 @@ Versions
     1-3
 
 Behaviour
-    - Each entry succeeds or fails by itself; one that is there already succeeds and changes nothing.
-    - INVALID_REQUEST with words for an entry that stands for nothing: an empty name, another name of the cluster than
-      kafka-cluster, numbers that nobody knows or that only filters have.
-    - SECURITY_DISABLED for each where the broker has no authorizer.
-    - A success is answered when this broker decides by the entry.
+    - Each entry succeeds or fails independently. An entry that exists already succeeds and changes nothing.
+    - INVALID_REQUEST with a message for an invalid entry: an empty name, a cluster name other than kafka-cluster,
+      unknown numbers or those reserved for filters.
+    - SECURITY_DISABLED for each if the broker has no authorizer.
+    - The response is sent when this broker enforces the entries.
 
 Version notes
-    - Prefixed patterns are known from version 1 on (KIP-290), which is the first that is served.
+    - Prefixed patterns: since version 1 (KIP-290), the first that is served.
 
 Not done
     - None.
@@ -59,7 +59,7 @@ def _failed(request: CreateAclsRequest, _version: int, error: WireError) -> Crea
     forwarded=True,
 )
 async def create_acls(request: CreateAclsRequest, context: RequestContext) -> CreateAclsResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     check_authorizer(context)
     services = context.services
     faults = {place: words for place, one in enumerate(request.creations) if (words := _fault(one)) is not None}
@@ -79,7 +79,7 @@ async def create_acls(request: CreateAclsRequest, context: RequestContext) -> Cr
 
 
 def _fault(creation: AclCreation) -> str | None:
-    """Return Kafka's words for what AclApis refuses before the controller is asked."""
+    """Return Kafka's message for an entry that AclApis rejects before it calls the controller, else None."""
     if creation.resource_type == ResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     return None if creation.resource_name else "Invalid empty resource name"

@@ -1,4 +1,4 @@
-"""CreateDelegationToken: a token that stands for a user's password, for a while (KIP-48).
+"""CreateDelegationToken: creates a delegation token, a temporary credential of a user (KIP-48).
 
 Key
     38
@@ -7,19 +7,19 @@ Versions
     1-3
 
 Behaviour
-    - The token's id is a user of SCRAM, and its HMAC in base64 the password, for clients that say `tokenauth=true`.
-    - It ends after delegation.token.expiry.time.ms unless it is renewed, and for good after the life that was asked
-      for, delegation.token.max.lifetime.ms at most.
+    - The token's id is a SCRAM user name, and its HMAC in base64 the password, for clients with `tokenauth=true`.
+    - It expires after delegation.token.expiry.time.ms unless it is renewed, and finally after the requested lifetime,
+      at most delegation.token.max.lifetime.ms.
     - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED on PLAINTEXT listeners, for clients without a certificate on SSL ones, and
       for clients that authenticated by a token; DELEGATION_TOKEN_AUTH_DISABLED without delegation.token.secret.key.
-    - DELEGATION_TOKEN_AUTHORIZATION_FAILED for another owner than who asks without CREATE_TOKENS on that user.
-    - INVALID_PRINCIPAL_TYPE for renewers and owners that are no users.
-    - POLICY_VIOLATION for an owner that has delegation.token.max.per.owner tokens, which Kafka does not bound. The
-      response has no place for words: the log of the active controller has them.
-    - A success is answered when this broker lets the token in.
+    - DELEGATION_TOKEN_AUTHORIZATION_FAILED for an owner other than the requester, without CREATE_TOKENS on that user.
+    - INVALID_PRINCIPAL_TYPE for renewers and owners that are not of the type User.
+    - POLICY_VIOLATION for an owner that has delegation.token.max.per.owner tokens, a limit that Kafka does not have.
+      The response has no field for a message, so it is logged.
+    - The response is sent when this broker accepts the token.
 
 Version notes
-    - Another owner from version 3 on (KIP-373).
+    - An owner other than the requester: since version 3 (KIP-373).
 
 Not done
     - Throttling.
@@ -88,7 +88,7 @@ def _judge_here(_request: CreateDelegationTokenRequest, context: RequestContext)
 async def create_delegation_token(
     request: CreateDelegationTokenRequest, context: RequestContext
 ) -> CreateDelegationTokenResponse:
-    """Have the controller make the token, and wait until this broker knows it."""
+    """Pass the request to the controller, and wait until the token is applied here."""
     check_allowed(context)
     requester = context.principal
     owner = Principal(request.owner_principal_type or "", request.owner_principal_name or "")

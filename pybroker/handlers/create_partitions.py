@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions for topics that are there.
+"""CreatePartitions: adds partitions to existing topics.
 
 Key
     37
@@ -7,16 +7,16 @@ Versions
     0-3
 
 Behaviour
-    - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST.
-    - The new replicas are as many as those of the partitions that are there, placed by the controller or as the request
-      assigns them.
-    - A success is answered when the partitions are committed and their logs on this broker are open; where one cannot
-      be opened, KAFKA_STORAGE_ERROR with the reason: the partitions exist, as CreateTopics says it.
-    - Errors, with words: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS for a number that is no increase,
+    - Each topic succeeds or fails independently. A topic that occurs twice is rejected with INVALID_REQUEST.
+    - New partitions have the replication factor of the existing ones. The controller places the replicas, or the
+      request assigns them.
+    - The response is sent when the partitions are committed and their logs on this broker are open. If a log cannot be
+      opened, KAFKA_STORAGE_ERROR with the reason, although the partitions exist, as in CreateTopics.
+    - Errors, with messages: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS for a count that is no increase,
       INVALID_REPLICA_ASSIGNMENT.
     - validate_only does everything but the creation.
-    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
-      (KIP-599); what is wrong besides has its own error.
+    - Partitions beyond the client's controller_mutation_rate are rejected with THROTTLING_QUOTA_EXCEEDED and a throttle
+      time (KIP-599). Other errors have precedence.
 
 Version notes
     - None.
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _FIRST_VERSION_WITH_THROTTLING = 3
-"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def _failed(request: CreatePartitionsRequest, _version: int, error: WireError) -> CreatePartitionsResponse:
@@ -75,7 +75,7 @@ def _result(name: str, error: WireError) -> CreatePartitionsTopicResult:
     forwarded=True,
 )
 async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
-    """Enlarge the topics that can be, and wait until this broker serves the new partitions."""
+    """Add the valid partitions, and wait until this broker serves them."""
     services = context.services
     known = services.image().topics.by_name
     before = {topic.name: len(known[topic.name].partitions) for topic in request.topics if topic.name in known}
@@ -90,7 +90,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
     )
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
-    results = {}  # one that the request names more than once is described once
+    results = {}  # a topic that occurs more than once has one result
     for topic in enlarged:
         error = WireError(topic.error_code, topic.error_message)
         done = topic.error_code == ErrorCode.NONE and not request.validate_only

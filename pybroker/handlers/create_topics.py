@@ -1,4 +1,4 @@
-"""CreateTopics: new topics.
+"""CreateTopics: creates topics.
 
 Key
     19
@@ -7,27 +7,27 @@ Versions
     2-7
 
 Behaviour
-    - Each topic succeeds or fails by itself; a name that the request has twice fails as INVALID_REQUEST, and
-      __cluster_metadata as TOPIC_AUTHORIZATION_FAILED. More than 10,000 partitions: POLICY_VIOLATION for every topic.
-    - A partition count or replication factor of -1 is the broker's num.partitions or default.replication.factor.
-    - A success is answered when the topic is committed and its logs on this broker are open, so that the next request
-      of the same client finds it. Where they cannot be opened the answer is KAFKA_STORAGE_ERROR with the reason; the
-      topic exists then, and logs that lacked descriptors or memory are opened when there are some.
-    - More than 100 new partitions are answered when they are committed and Metadata names their leaders, as Kafka does
-      it (ADR 0095): a Produce or a Fetch that comes before their logs are open waits for that. Other requests about
-      them are NOT_LEADER_OR_FOLLOWER meanwhile, and why a log could not be opened is in the broker's log.
+    - Each topic succeeds or fails independently. A name that occurs twice is rejected with INVALID_REQUEST, and
+      __cluster_metadata with TOPIC_AUTHORIZATION_FAILED. More than 10,000 partitions: POLICY_VIOLATION for every topic.
+    - A partition count or replication factor of -1 means the broker's num.partitions or default.replication.factor.
+    - The response is sent when the topics are committed and their logs on this broker are open, so that the client's
+      next request finds them. If a log cannot be opened, KAFKA_STORAGE_ERROR with the reason, although the topic
+      exists. After a lack of descriptors or memory, the logs are opened later.
+    - With more than 100 new partitions, the response is sent when they are committed and Metadata returns their
+      leaders, as in Kafka (ADR 0095). Produce and Fetch requests that arrive before their logs are open are delayed.
+      Other requests receive NOT_LEADER_OR_FOLLOWER meanwhile. Failures to open a log are in the broker's log file.
     - Errors: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
-      INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, each with words from version 1 on.
+      INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, each with a message.
     - validate_only does everything but the creation.
-    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
-      (KIP-599); what is wrong besides has its own error.
+    - Partitions beyond the client's controller_mutation_rate are rejected with THROTTLING_QUOTA_EXCEEDED and a throttle
+      time (KIP-599). Other errors have precedence.
 
 Version notes
-    - Partition count, replication factor and configuration are returned from version 5 on, the id from 7 on.
+    - Partition count, replication factor and configuration are returned since version 5, the topic id since 7.
 
 Not done
     - create.topic.policy.class.name.
-    - timeout_ms is ignored: creation takes as long as it takes.
+    - timeout_ms is ignored: the response waits for the creation.
 """
 
 from __future__ import annotations
@@ -63,11 +63,14 @@ if TYPE_CHECKING:
 
 
 _FIRST_VERSION_WITH_THROTTLING = 6
-"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 _LOGS_AWAITED = 100
-"""New partitions of a request up to which its answer waits for their logs. To make a log takes two syncs, which are
-milliseconds each on a disk: a thousand of them would hold the answer for seconds."""
+"""Maximum new partitions of a request whose response waits for their logs.
+
+Creating a log takes two syncs of some milliseconds each on a disk: a thousand logs would delay the response for
+seconds.
+"""
 
 
 def _failed(request: CreateTopicsRequest, _version: int, error: WireError) -> CreateTopicsResponse:
@@ -96,7 +99,7 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
     forwarded=True,
 )
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    """Create the topics that can be, and wait until this broker serves them, unless they are many."""
+    """Create the valid topics, and wait until this broker serves them, unless they have many partitions."""
     services = context.services
     times = Counter(topic.name for topic in request.topics)
     results, wait_ms = await within_quota(
@@ -123,7 +126,7 @@ def _partitions(topic: CreatableTopic, context: RequestContext) -> int:
 def _described(
     request: CreateTopicsRequest, results: list[CreatedTopic], context: RequestContext
 ) -> Sliced[list[CreatableTopicResult]]:
-    """Return what became of every topic, one that the request names more than once described once."""
+    """Return the result of every topic. A topic that occurs more than once has one result."""
     described: dict[str, CreatableTopicResult] = {}
     for topic, result in zip(request.topics, results, strict=True):
         yield

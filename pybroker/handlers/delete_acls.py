@@ -1,4 +1,4 @@
-"""DeleteAcls: access control entries that filters match go.
+"""DeleteAcls: deletes the access control entries that filters match.
 
 Key
     31
@@ -7,13 +7,13 @@ Versions
     1-3
 
 Behaviour
-    - Each filter is answered by the entries that it matched; one that several match is named by each.
-    - INVALID_REQUEST for a filter with a number that nobody knows.
-    - SECURITY_DISABLED for each where the broker has no authorizer.
-    - A success is answered when this broker decides without the entries.
+    - The result of each filter has the entries that it matched. An entry that several filters match is in each result.
+    - INVALID_REQUEST for a filter with an unknown number.
+    - SECURITY_DISABLED for each if the broker has no authorizer.
+    - The response is sent when this broker does not enforce the entries any more.
 
 Version notes
-    - Prefixed patterns are known from version 1 on (KIP-290), which is the first that is served.
+    - Prefixed patterns: since version 1 (KIP-290), the first that is served.
 
 Not done
     - None.
@@ -56,7 +56,7 @@ def _failed(request: DeleteAclsRequest, _version: int, error: WireError) -> Dele
     forwarded=True,
 )
 async def delete_acls(request: DeleteAclsRequest, context: RequestContext) -> DeleteAclsResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     check_authorizer(context)
     services = context.services
     results = await services.controller.own().delete_acls([read_filter(one) for one in request.filters])

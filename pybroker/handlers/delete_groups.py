@@ -7,7 +7,7 @@ Versions
     0-2
 
 Behaviour
-    - Each group succeeds or fails by itself; one that is named twice is deleted once.
+    - Each group succeeds or fails independently. A group that occurs twice is deleted once.
     - Errors of a group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
@@ -51,7 +51,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DeletableGroupResult
     failed=_failed,
 )
 async def delete_groups(request: DeleteGroupsRequest, context: BrokerContext) -> DeleteGroupsResponse:
-    """Delete groups, in the order asked."""
+    """Delete groups, in the order of the request."""
     coordinator = context.services.groups
     deleted: dict[str, DeletableGroupResult] = {}
     asked = dict.fromkeys(request.groups_names)

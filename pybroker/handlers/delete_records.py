@@ -1,4 +1,4 @@
-"""DeleteRecords: a later start for logs.
+"""DeleteRecords: deletes records before an offset.
 
 Key
     21
@@ -7,17 +7,17 @@ Versions
     0-2
 
 Behaviour
-    - The records below the offset are out of reach when the answer comes, on every replica of a broker that is not
-      fenced; segments that lie wholly below it are taken
-      out of use, and their files removed after file.delete.delay.ms. An offset below the log start changes nothing.
-    - -1 stands for the high watermark. Beyond it, and below -1: OFFSET_OUT_OF_RANGE.
-    - A partition that is named more than once is answered once, and the offset that is named last counts.
-    - The answer is the low watermark: where the earliest log of those replicas starts. The leader's log start is on the
-      disk before it is returned, so a crash does not bring the records back.
-    - Replicas that take longer than timeout_ms: REQUEST_TIMED_OUT, and what the leader has deleted stays deleted.
-    - A topic that is compacted and not deleted from: POLICY_VIOLATION. Kafka's own topics: INVALID_TOPIC_EXCEPTION.
-    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition; also where a partition
-      becomes that while replicas are waited for.
+    - When the response is sent, the records below the offset cannot be read on any replica of an unfenced broker.
+      Segments entirely below it are deleted, and their files removed after file.delete.delay.ms. An offset below the
+      log start offset changes nothing.
+    - -1 is the high watermark. OFFSET_OUT_OF_RANGE for an offset above it, or below -1.
+    - A partition that occurs more than once has one result, and the last offset counts.
+    - The response has the low watermark: the lowest log start offset of those replicas. The leader's log start offset
+      is on disk before the response is sent, so a crash does not restore the records.
+    - REQUEST_TIMED_OUT if replicas take longer than timeout_ms. The leader's records stay deleted.
+    - POLICY_VIOLATION for a topic with cleanup.policy=compact only. INVALID_TOPIC_EXCEPTION for an internal topic.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition, also if the error occurs
+      while the request waits for replicas.
 
 Version notes
     - None.
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pybroker.storage.native import Partition
 
 HIGH_WATERMARK = -1
-"""The offset that stands for all that is committed."""
+"""The offset that represents the high watermark."""
 _NO_OFFSET = -1
 _ANY_EPOCH = -1
 
@@ -90,7 +90,7 @@ def _refused(index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     failed=_failed,
 )
 async def delete_records(request: DeleteRecordsRequest, context: BrokerContext) -> DeleteRecordsResponse:
-    """Move each log start by itself, make all of them durable at once, and wait for the other replicas."""
+    """Move each log start offset independently, write all of them to disk together, and wait for the other replicas."""
     began = time.monotonic()
     loop = asyncio.get_running_loop()
     asked = _distinct(request)
@@ -108,7 +108,7 @@ async def delete_records(request: DeleteRecordsRequest, context: BrokerContext) 
 
 
 def _distinct(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
-    """What is asked of each partition, by topic."""
+    """Return the last entry of each partition, by topic."""
     asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
@@ -116,7 +116,7 @@ def _distinct(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecord
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """A log whose start was moved, or is there already."""
+    """A log whose start offset is at or above the requested offset."""
 
     partition: Partition
     offset: int
@@ -134,7 +134,7 @@ def _delete(
 ) -> list[_Moved | DeleteRecordsPartitionResult]:
     outcomes = [_move(name, one, context) for name, partitions in asked.items() for one in partitions.values()]
     if not context.services.partitions.write_log_starts():
-        # A crash would bring the records back: the client asks again.
+        # A crash would restore the records, so the client must retry.
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log starts cannot be written down now; {limits()}")
     return outcomes
 
@@ -154,7 +154,7 @@ def _move(topic: str, asked: DeleteRecordsPartition, context: BrokerContext) -> 
 
 
 def _leading(topic: str, index: int, context: BrokerContext) -> Partition:
-    """Return the open partition if this broker leads it and its records may be deleted; raises ApiError."""
+    """Return the open partition if this broker is its leader and its records may be deleted. Raises ApiError."""
     partition = leading_partition(topic, index, _ANY_EPOCH, context)
     if topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)

@@ -1,4 +1,4 @@
-"""DeleteTopics: topics, and all that is in them, go.
+"""DeleteTopics: deletes topics with their records.
 
 Key
     20
@@ -7,13 +7,13 @@ Versions
     1-6
 
 Behaviour
-    - Each topic succeeds or fails by itself. A success is answered when this broker has stopped serving the topic; its
-      files are renamed at once and removed in the background.
-    - UNKNOWN_TOPIC_OR_PARTITION by name, UNKNOWN_TOPIC_ID by id; a topic asked for twice, or by both name and id, is
-      INVALID_REQUEST.
-    - delete.topic.enable=false: TOPIC_DELETION_DISABLED, before version 3 INVALID_REQUEST.
-    - Partitions beyond the client's controller_mutation_rate are THROTTLING_QUOTA_EXCEEDED with the time to wait
-      (KIP-599); what is wrong besides has its own error.
+    - Each topic succeeds or fails independently. The response is sent when this broker does not serve the topics any
+      more. Their directories are renamed at once and removed in the background.
+    - UNKNOWN_TOPIC_OR_PARTITION by name, UNKNOWN_TOPIC_ID by id; INVALID_REQUEST for a topic that occurs twice, or with
+      both name and id.
+    - TOPIC_DELETION_DISABLED with delete.topic.enable=false, before version 3 INVALID_REQUEST.
+    - Partitions beyond the client's controller_mutation_rate are rejected with THROTTLING_QUOTA_EXCEEDED and a throttle
+      time (KIP-599). Other errors have precedence.
 
 Version notes
     - By name in versions 1-5; by name or id in 6.
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from pybroker.machine.slices import Sliced
 
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
-"""Clients of earlier ones do not know the error."""
+"""Clients of earlier versions do not know the error."""
 
 
 _FIRST_VERSION_WITH_THROTTLING = 5
-"""Clients of it and later ones know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
@@ -98,7 +98,7 @@ def _result(name: str | None, topic_id: bytes, error: WireError) -> DeletableTop
     forwarded=True,
 )
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
-    """Delete what is there, and wait until this broker no longer serves it."""
+    """Delete the existing topics, and wait until this broker does not serve them."""
     services = context.services
     if not services.config.delete_topic_enable:
         is_known = context.version >= _FIRST_VERSION_WITH_DELETION_DISABLED
@@ -115,7 +115,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         judge=partial(_there, context),
     )
     await services.publisher.published(services.image().offset)
-    deleted = {}  # one that the request names more than once is described once
+    deleted = {}  # a topic that occurs more than once has one result
     for result in results:
         error = WireError(result.error_code, result.error_message)
         deleted[result.name, result.topic_id] = _result(result.name, result.topic_id, error)
@@ -129,7 +129,7 @@ def _partitions(topic: str | bytes, context: RequestContext) -> int:
 
 
 async def _there(context: RequestContext, topics: Sequence[str | bytes]) -> list[DeletedTopic]:
-    """Return topics that there are, each as it is named and known."""
+    """Return the names and ids of existing topics."""
     known = context.image.topics
     return [
         DeletedTopic(topic, known.by_name[topic].topic_id)
@@ -140,7 +140,7 @@ async def _there(context: RequestContext, topics: Sequence[str | bytes]) -> list
 
 
 def _sort_out(asked: list[DeleteTopicState]) -> Sliced[tuple[list[DeletableTopicResult], list[str | bytes]]]:
-    """Return the answers to what names no topic, and the topics to delete by name or id."""
+    """Return the results of invalid entries, and the topics to delete by name or id."""
     refused: list[DeletableTopicResult] = []
     wanted: list[str | bytes] = []
     for topic in asked:

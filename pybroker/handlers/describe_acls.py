@@ -1,4 +1,4 @@
-"""DescribeAcls: access control entries that a filter matches.
+"""DescribeAcls: returns the access control entries that a filter matches.
 
 Key
     29
@@ -7,12 +7,12 @@ Versions
     1-3
 
 Behaviour
-    - Entries are grouped by the pattern that they are about.
-    - INVALID_REQUEST for a filter with a number that nobody knows.
-    - SECURITY_DISABLED where the broker has no authorizer.
+    - Entries are grouped by their resource pattern.
+    - INVALID_REQUEST for a filter with an unknown number.
+    - SECURITY_DISABLED if the broker has no authorizer.
 
 Version notes
-    - Prefixed patterns are known from version 1 on (KIP-290), which is the first that is served.
+    - Prefixed patterns: since version 1 (KIP-290), the first that is served.
 
 Not done
     - None.
@@ -55,7 +55,7 @@ def _failed(_request: DescribeAclsRequest, _version: int, error: WireError) -> D
     listeners=ListenerRole.BOTH,
 )
 def describe_acls(request: DescribeAclsRequest, context: RequestContext) -> Reply:
-    """Describe what the newest image of this node has."""
+    """Return the matching entries of this node's image."""
     check_authorizer(context)
     wanted = read_filter(request)
     fault = wanted.fault()

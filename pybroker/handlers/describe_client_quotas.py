@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: limits of users, clients and addresses that a filter matches (KIP-546).
+"""DescribeClientQuotas: returns the quotas of users, client ids and IP addresses that a filter matches (KIP-546).
 
 Key
     48
@@ -7,10 +7,9 @@ Versions
     0-1
 
 Behaviour
-    - A part of an entity is matched by its name, as the default, or by its type alone; a strict filter matches
-      entities that have no other part. A strict filter without parts matches none, one that is not strict all.
-    - INVALID_REQUEST with Kafka's words for a filter that contradicts itself, UNSUPPORTED_VERSION for a type of
-      entity that nobody knows.
+    - A part of an entity is matched by its name, as the default, or by its type only. A strict filter matches only
+      entities without other parts. Without components, a strict filter matches none, and a non-strict one all.
+    - INVALID_REQUEST with Kafka's message for an invalid filter, UNSUPPORTED_VERSION for an unknown entity type.
 
 Version notes
     - None.
@@ -56,7 +55,7 @@ def _failed(_request: DescribeClientQuotasRequest, _version: int, error: WireErr
     failed=_failed,
 )
 def describe_client_quotas(request: DescribeClientQuotasRequest, context: BrokerContext) -> Reply:
-    """Answer by the image."""
+    """Return the matching quotas of the image."""
     components = tuple(Component(one.entity_type, one.match_type, one.match) for one in request.components)
     wanted = QuotaFilter(components, request.strict)
     unknown = wanted.unknown_type()

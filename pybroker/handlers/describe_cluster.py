@@ -1,4 +1,4 @@
-"""DescribeCluster: the cluster's id, controller and brokers.
+"""DescribeCluster: returns the cluster's id, controller and brokers.
 
 Key
     60
@@ -7,9 +7,9 @@ Versions
     0-2
 
 Behaviour
-    - Lists the brokers that the listener of the request can reach, as Metadata does.
-    - A listener of controllers lists the registered controllers that it can reach, with the active one (KIP-919).
-    - Asking a broker's listener for controllers, or a controller's for brokers, is MISMATCHED_ENDPOINT_TYPE.
+    - Lists the brokers that have the request's listener, as Metadata does.
+    - On a controller listener, lists the registered controllers that have this listener, and the active one (KIP-919).
+    - MISMATCHED_ENDPOINT_TYPE for controllers on a broker listener, and for brokers on a controller listener.
 
 Version notes
     - Endpoint type: version 1 and later. Fenced brokers on demand: version 2 and later.
@@ -56,7 +56,7 @@ def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -
     listeners=ListenerRole.BOTH,
 )
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-    """Describe the cluster as one listener sees it."""
+    """Describe the cluster with the endpoints of the request's listener."""
     asked, here = request.endpoint_type, _BROKERS if context.role is ListenerRole.BROKER else _CONTROLLERS
     if asked not in _TYPES:
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}")

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics, of this broker, of groups and of client metrics, and the levels of loggers.
+"""DescribeConfigs: returns the settings of topics, this broker, groups, client metrics subscriptions and loggers.
 
 Key
     32
@@ -7,22 +7,21 @@ Versions
     1-4
 
 Behaviour
-    - A resource that the request has several times, with the same keys, is answered once.
-    - Every setting is listed, or those named; names that do not exist are left out.
-    - A key of topics that Kafka does not have (flush) is listed only where the topic sets it.
-    - A topic's value comes from the topic, else from what was changed for the broker, for all brokers, else from the
-      broker's file, else from the default; the synonyms list these places in that order (KIP-226). Settings that cannot
-      change while the broker runs are read-only.
-    - A broker can be asked about itself only; the empty name is what was changed for all brokers.
-    - A key of a broker that is not known is listed without its value, which may be a secret: sensitive, read-only, and
-      of unknown type, as in Kafka.
-    - Loggers of this broker (KIP-412): each name with the level that holds for it. A broker has to be named.
-    - A group's value comes from the group, else from its broker's key of the same meaning; a group need not exist, but
-      the empty name is INVALID_REQUEST.
-    - Client metrics (KIP-714): all keys, those set with themselves as synonym; the subscription need not exist, but the
-      empty name is INVALID_REQUEST.
-    - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, an impossible name INVALID_TOPIC_EXCEPTION, another broker's id
-      INVALID_REQUEST.
+    - A resource that occurs several times with the same keys is described once.
+    - Lists every setting, or those in the request. Unknown names are omitted.
+    - A topic key that Kafka does not have is listed only if the topic sets it.
+    - A topic's value is from the topic, else the broker's dynamic settings, those of all brokers, the broker's file, or
+      the default. The synonyms list these sources in that order (KIP-226). Settings that need a restart are read-only.
+    - A broker describes only itself. The empty name is the cluster-wide dynamic default.
+    - An unknown key of a broker is listed without its value, which may be a secret: sensitive, read-only, and of
+      unknown type, as in Kafka.
+    - Loggers of this broker (KIP-412): each name with its effective level. The broker id is required.
+    - A group's value is from the group, else from the equivalent key of its broker. A group need not exist, but an
+      empty name is rejected with INVALID_REQUEST.
+    - Client metrics (KIP-714): all keys. A key that is set is its own synonym. The subscription need not exist, but an
+      empty name is rejected with INVALID_REQUEST.
+    - UNKNOWN_TOPIC_OR_PARTITION for an unknown topic, INVALID_TOPIC_EXCEPTION for an invalid name, INVALID_REQUEST for
+      another broker's id.
 
 Version notes
     - Type and documentation of each setting: version 3 and later.
@@ -132,7 +131,7 @@ def _failed_result(resource: DescribeConfigsResource, error: WireError) -> Descr
     listeners=ListenerRole.BOTH,
 )
 def describe_configs(request: DescribeConfigsRequest, context: RequestContext) -> Reply:
-    """Describe each resource by itself: one that fails does not fail the others."""
+    """Describe each resource independently."""
     return context.services.slices.run(_describe_all(request, context))
 
 

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken: the tokens that a client may know, with what they are proved by (KIP-48).
+"""DescribeDelegationToken: returns the tokens that a client may describe, with their HMACs (KIP-48).
 
 Key
     41
@@ -7,14 +7,15 @@ Versions
     1-3
 
 Behaviour
-    - A client knows the tokens that it owns, has asked for or may renew; and those that it has DESCRIBE on by their id,
-      or whose owner it has DESCRIBE_TOKENS on (KIP-373). The others are not in the answer.
-    - With owners it has those of them that have one for owner, requester or renewer; without any, none.
+    - A client may describe tokens of which it is owner, requester or renewer, those whose id it may DESCRIBE, and those
+      of owners on which it has DESCRIBE_TOKENS (KIP-373). The others are omitted.
+    - With owners in the request, only tokens of which one of them is owner, requester or renewer. An empty list matches
+      none.
     - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and DELEGATION_TOKEN_AUTH_DISABLED as for CreateDelegationToken.
-    - Tokens that have ended are in it until the controller removes them (delegation.token.expiry.check.interval.ms).
+    - Expired tokens are included until the controller removes them (delegation.token.expiry.check.interval.ms).
 
 Version notes
-    - Who asked for a token from version 3 on.
+    - The requester of a token: since version 3.
 
 Not done
     - Throttling.
@@ -61,7 +62,7 @@ def _failed(
     failed=_failed,
 )
 def describe_delegation_token(request: DescribeDelegationTokenRequest, context: BrokerContext) -> Reply:
-    """Answer by the image."""
+    """Return the matching tokens of the image."""
     check_allowed(context)
     tokens = tokens_of(context)
     return context.services.slices.run(_describe(request.owners, tokens, context))

@@ -1,4 +1,4 @@
-"""DescribeGroups: groups of the classic protocol, their members and assignments.
+"""DescribeGroups: describes groups of the classic protocol, their members and assignments.
 
 Key
     15
@@ -7,13 +7,13 @@ Versions
     0-6
 
 Behaviour
-    - A group that is named twice is answered once.
-    - Metadata and the protocol are returned while the group is stable; members always.
+    - A group that occurs twice is described once.
+    - Members' metadata and the protocol are returned only while the group is stable.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - Authorized operations from version 3 on, where they are asked for.
-    - A group that is unknown, or of another type, is a dead group; from version 6 on GROUP_ID_NOT_FOUND (KIP-1043).
+    - Authorized operations since version 3, if requested.
+    - A group that is unknown, or of another type, is returned as dead; since version 6, GROUP_ID_NOT_FOUND (KIP-1043).
 
 Not done
     - None.
@@ -54,7 +54,7 @@ def _refused(group_ids: list[str], code: ErrorCode) -> list[DescribedGroup]:
     failed=_failed,
 )
 async def describe_groups(request: DescribeGroupsRequest, context: BrokerContext) -> DescribeGroupsResponse:
-    """Describe groups, in the order asked, each once."""
+    """Describe groups, in the order of the request, each once."""
     coordinator = context.services.groups
     described: dict[str, DescribedGroup] = {}
     asked = dict.fromkeys(request.groups)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies in this broker's log directories, and how much room they have.
+"""DescribeLogDirs: returns the partitions in this broker's log directories, and their free space.
 
 Key
     35
@@ -7,15 +7,16 @@ Versions
     0-5
 
 Behaviour
-    - Every log directory by its absolute path, in the order of log.dirs, with the partitions asked about (null: all)
-      that are open in it: the bytes of their segments, and how far the high watermark is behind the log's end.
-    - A future replica (AlterReplicaLogDirs) stands in the directory that it is filled in, with is_future_key, the bytes
-      that it has, and how many offsets it is behind the log.
-    - A directory that failed is KAFKA_STORAGE_ERROR without partitions; so is one whose volume cannot be checked.
+    - Every log directory by its absolute path, in the order of log.dirs, with its open partitions (of the requested
+      ones; null for all): the bytes of their segments, and their offset lag.
+    - A future replica (AlterReplicaLogDirs) is listed in its target directory with is_future_key, its bytes, and its
+      lag behind the log in offsets.
+    - KAFKA_STORAGE_ERROR without partitions for a directory that has failed, or whose volume cannot be checked.
 
 Version notes
-    - Version 0 is served although Kafka 4 has dropped it: kafka-python asks with it.
-    - A top-level error code from version 3, the volume's size and room from version 4, cordoning from version 5 on.
+    - Version 0 is served although Kafka 4 does not serve it, since kafka-python uses it.
+    - A top-level error code since version 3, the volume's size and free space since version 4, cordoning since version
+      5.
 
 Not done
     - Cordoning (KIP-1066): is_cordoned is always false.
@@ -55,7 +56,7 @@ _Asked = dict[str, set[int]]
 
 
 class _Replica(NamedTuple):
-    """What stands in a directory: a log, or the future replica of one that moves there."""
+    """A replica in a directory: a log, or the future replica of a log that is moved there."""
 
     partition: Partition
     move: Move | None = None
@@ -67,7 +68,7 @@ class _Replica(NamedTuple):
 
 
 class _Volume(msgspec.Struct, frozen=True):
-    """Bytes of the file system that a directory lies on."""
+    """Total and usable bytes of the file system of a directory."""
 
     total: int
     usable: int
@@ -79,13 +80,13 @@ def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -
 
 @handles(DescribeLogDirsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: BrokerContext) -> DescribeLogDirsResponse:
-    """Describe each directory by itself."""
+    """Describe each directory independently."""
     asked: dict[str, set[int]] | None = None
     if request.topics is not None:
         asked = {}
         for topic in request.topics:
             asked.setdefault(topic.topic, set()).update(topic.partitions)
-    # First: a log that takes its new place meanwhile is shown there, and not as a future replica as well.
+    # Read first, so that a log whose move completes meanwhile is not listed as a future replica too.
     moves = context.services.moves.all()
     return DescribeLogDirsResponse(
         results=[
@@ -143,7 +144,7 @@ def _described(partition: Partition, move: Move | None) -> DescribeLogDirsPartit
     return DescribeLogDirsPartition(
         partition_index=partition.index,
         partition_size=partition.size_bytes,
-        # Kafka's words for a replica that serves: its high watermark less its log end, never below 0.
+        # Kafka's definition for a current replica: high watermark minus log end offset, at least 0.
         offset_lag=max(partition.high_watermark - partition.log_end_offset, 0),
     )
 

@@ -1,4 +1,4 @@
-"""DescribeProducers: which producers have written to partitions, and where their open transactions begin (KIP-664).
+"""DescribeProducers: returns the active producers of partitions, and the start of their open transactions (KIP-664).
 
 Key
     61
@@ -7,9 +7,9 @@ Versions
     0-0
 
 Behaviour
-    - The producers that the leader's log remembers, by id: those that wrote with sequence numbers or in transactions
-      within producer.id.expiration.ms, and all with an open transaction.
-    - A partition that is named more than once is described once.
+    - The producers in the leader's producer state: idempotent and transactional ones that have written within
+      producer.id.expiration.ms, and all with an open transaction.
+    - A partition that occurs more than once is described once.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR per partition.
 
 Version notes
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _ANY_EPOCH = -1
 _SLICE = 200
-"""Producers that are described in one go."""
+"""Number of producers described between two yields."""
 
 
 def _failed(request: DescribeProducersRequest, _version: int, error: WireError) -> DescribeProducersResponse:
@@ -72,7 +72,7 @@ def _refused(index: int, error: WireError) -> PartitionResponse:
     failed=_failed,
 )
 def describe_producers(request: DescribeProducersRequest, context: BrokerContext) -> Reply:
-    """Look each partition up by itself."""
+    """Describe each partition independently."""
     return context.services.slices.run(_look_up_all(request, context))
 
 

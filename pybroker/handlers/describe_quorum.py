@@ -1,4 +1,4 @@
-"""DescribeQuorum: who votes about the metadata log, who leads, and how far it is committed (KIP-595, KIP-836).
+"""DescribeQuorum: returns the voters, leader and high watermark of the metadata quorum (KIP-595, KIP-836).
 
 Key
     55
@@ -7,17 +7,17 @@ Versions
     0-2
 
 Behaviour
-    - Partition 0 of __cluster_metadata, asked for alone: the voters and the observers, each with the end of its log and
-      the times of its last message and of the last one at which it had all of the leader's log; for the leader itself
-      those are the present, as Kafka's leader does. NOT_CONTROLLER where this node does not lead.
-    - Any other topic or partition, or more than one: UNKNOWN_TOPIC_OR_PARTITION for each.
-    - The voters' directory ids are zero where controller.quorum.voters names them (kraft.version 0), as in Kafka.
-    - Controllers that follow the log and do not vote are observers, as brokers are.
-    - The voters are returned as nodes with their listeners of controllers; a single node, which has none, with the
-      listener of the request.
+    - For only partition 0 of __cluster_metadata: the voters and the observers, each with its log end offset, the time
+      of its last message, and the time when it last was caught up with the leader. For the leader, both are the current
+      time, as in Kafka. NOT_CONTROLLER if this node is not the leader.
+    - UNKNOWN_TOPIC_OR_PARTITION for each partition of any other request.
+    - The voters' directory ids are zero if controller.quorum.voters defines the voters (kraft.version 0), as in Kafka.
+    - Controllers that are not voters are observers, like brokers.
+    - The voters are returned as nodes with their controller listeners; a single node, which has none, with the listener
+      of the request.
 
 Version notes
-    - Times: version 1 and later. Words of errors, directory ids and nodes: version 2 and later.
+    - Times: version 1 and later. Error messages, directory ids and nodes: version 2 and later.
 
 Not done
     - None.

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics and their partitions in parts, for clusters with very many.
+"""DescribeTopicPartitions: describes topics and their partitions, with paging for large clusters.
 
 Key
     75
@@ -7,23 +7,23 @@ Versions
     0-0
 
 Behaviour
-    - Topics come in the order of their names, each once; no topics is all topics (KIP-966).
-    - A response has at most response_partition_limit partitions, at least 1 and no more than
-      max.request.partition.size.limit. Where it ends before the last, next_cursor names the topic and partition to
-      go on with; a request with that cursor begins there.
-    - A topic of the cursor that is gone is passed over where all topics are asked for. A cursor whose topic is not
-      among those asked for, or whose partition is negative, is INVALID_REQUEST for each topic of the request.
-    - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION where no topic can have the name.
-    - A partition without a leader that can be reached has leader -1 and no error. A replica is offline whose broker is
-      fenced or unknown, or whose log directory has failed.
-    - Eligible leader replicas and the last known one are those of the metadata (KIP-966); there are none where
-      eligible.leader.replicas.version is 0, and the last replica in sync stays in the ISR then.
+    - Topics are returned in the order of their names, each once. An empty list means all topics (KIP-966).
+    - A response has at most response_partition_limit partitions, which is limited to between 1 and
+      max.request.partition.size.limit. If more remain, next_cursor is the next topic and partition, from which a
+      request with that cursor continues.
+    - With all topics, a deleted topic of the cursor is skipped. INVALID_REQUEST for each topic of the request if the
+      cursor's topic is not in the request, or its partition is negative.
+    - UNKNOWN_TOPIC_OR_PARTITION for an unknown topic, INVALID_TOPIC_EXCEPTION for an invalid name.
+    - A partition without a reachable leader has leader -1 and no error. A replica is offline if its broker is fenced or
+      unknown, or its log directory has failed.
+    - Eligible leader replicas and the last known leader are from the metadata (KIP-966). There are none if
+      eligible.leader.replicas.version is 0; the last in-sync replica then stays in the ISR.
 
 Version notes
     - None.
 
 Not done
-    - The empty name is INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
+    - An empty name is rejected with INVALID_TOPIC_EXCEPTION; Kafka fails such a request with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _failed(
     judges_itself=True,
 )
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> Reply:
-    """Describe what fits, from the cursor on."""
+    """Describe partitions from the cursor on, up to the limit."""
     return context.services.slices.run(_describe_all(request, context))
 
 
@@ -99,7 +99,7 @@ def _describe_all(
     for name in names:
         yield
         if hides and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=bool(request.topics)):
-            # What nobody has named is not named; what somebody has is refused without a word on whether it is there.
+            # Topics of the request are rejected without revealing whether they exist; others are omitted.
             if request.topics:
                 response.topics.append(_hidden(name))
             continue
@@ -122,7 +122,7 @@ def _describe_all(
 
 
 def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> list[str]:
-    """Return the names to describe from the cursor on, in order; raises ApiError where the cursor fits none."""
+    """Return the names to describe from the cursor on, in order. Raises ApiError for an invalid cursor."""
     cursor = request.cursor
     asked = {topic.name for topic in request.topics}
     if cursor is not None:
@@ -137,7 +137,7 @@ def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> l
                 f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}",
             )
     names = asked or context.image.topics.by_name
-    # Names of ASCII letters alone are in this order already.
+    # For ASCII names, the default order is the same.
     ordered = sorted(names, key=None if all(map(str.isascii, names)) else _order)
     if cursor is None:
         return ordered
@@ -146,7 +146,7 @@ def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> l
 
 
 def _order(name: str) -> bytes:
-    """Return what names are compared by: Java's characters, which for the names of topics are the letters."""
+    """Return the sort key of a name: its UTF-16 code units, as in Java."""
     return name.encode("utf-16-be", "surrogatepass")
 
 
@@ -167,7 +167,7 @@ def _unknown(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic
 
 
 class _Describer:
-    """Describes topics as one state of the cluster has them."""
+    """Describes topics by one metadata image."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._reachable = {broker.node_id for broker in broker_addresses(context)}
@@ -175,7 +175,7 @@ class _Describer:
         self._context = context
 
     def operations(self, name: str) -> int:
-        """Return what the client may do to a topic."""
+        """Return the client's authorized operations on a topic."""
         return authorized_operations(self._context, ResourceType.TOPIC, name)
 
     def __call__(self, topic: TopicImage, begin: int, room: int) -> DescribeTopicPartitionsResponseTopic:

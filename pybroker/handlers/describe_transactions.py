@@ -1,4 +1,4 @@
-"""DescribeTransactions: where transactional ids and their transactions stand (KIP-664).
+"""DescribeTransactions: returns the state of transactional ids and their transactions (KIP-664).
 
 Key
     65
@@ -7,10 +7,10 @@ Versions
     0-0
 
 Behaviour
-    - Each transactional id is answered by itself: TRANSACTIONAL_ID_NOT_FOUND for one that nobody has, NOT_COORDINATOR,
-      COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an empty one.
-    - A transactional id that is named more than once is described once.
-    - Of a transaction that ends, the partitions that still need its marker are named, as in Kafka.
+    - Each transactional id succeeds or fails independently: TRANSACTIONAL_ID_NOT_FOUND for an unknown one,
+      NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; INVALID_REQUEST for an empty one.
+    - A transactional id that occurs more than once is described once.
+    - A transaction that is ending has only the partitions that still need its marker, as in Kafka.
 
 Version notes
     - None.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pybroker.machine.slices import Sliced
 
 _AT_ONCE = 100
-"""Transactional ids that are not coordinated here, before others on the loop have their turn: some milliseconds."""
+"""Transactional ids that are processed before the loop continues with other work: some milliseconds."""
 
 
 def _failed(request: DescribeTransactionsRequest, _version: int, error: WireError) -> DescribeTransactionsResponse:
@@ -75,7 +75,7 @@ def _failed(request: DescribeTransactionsRequest, _version: int, error: WireErro
 async def describe_transactions(
     request: DescribeTransactionsRequest, context: BrokerContext
 ) -> DescribeTransactionsResponse:
-    """Describe transactional ids, in the order asked, each once."""
+    """Describe transactional ids, in the order of the request, each once."""
     described = []
     for number, one in enumerate(dict.fromkeys(request.transactional_ids), 1):
         described.append(await _describe(one, context))
@@ -107,7 +107,7 @@ async def _describe(transactional_id: str, context: BrokerContext) -> Transactio
 
 
 def _topics(partitions: Set[tuple[str, int]], context: BrokerContext) -> Sliced[list[TopicData]]:
-    """Name partitions by topic, of the topics that the client may know of."""
+    """Return partitions by topic, of the topics that the client may describe."""
     topics: dict[str, TopicData | None] = {}
     for name, index in sorted(partitions):
         if name not in topics:

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: by which SCRAM mechanisms users can log in (KIP-554).
+"""DescribeUserScramCredentials: returns the SCRAM mechanisms of users (KIP-554).
 
 Key
     50
@@ -7,9 +7,9 @@ Versions
     0-0
 
 Behaviour
-    - The answer has the mechanisms and iterations of each user, and nothing that a password could be guessed by.
-    - Without users it has all of them. A user that there is not is RESOURCE_NOT_FOUND, one that is named twice
-      DUPLICATE_RESOURCE.
+    - The response has the mechanisms and iterations of each user, but no salts or keys.
+    - Without users in the request, all are described. RESOURCE_NOT_FOUND for an unknown user, DUPLICATE_RESOURCE for a
+      user that occurs twice.
 
 Version notes
     - None.
@@ -53,7 +53,7 @@ def _failed(
     failed=_failed,
 )
 def describe_user_scram_credentials(request: DescribeUserScramCredentialsRequest, context: BrokerContext) -> Reply:
-    """Answer by the image."""
+    """Return the credentials of the image."""
     return context.services.slices.run(_build_response(request, context.image.scram))
 
 

@@ -1,4 +1,4 @@
-"""ElectLeaders: another leader on demand, the preferred one or any (KIP-183, KIP-460).
+"""ElectLeaders: elects the preferred leader, or by an unclean election any (KIP-183, KIP-460).
 
 Key
     43
@@ -7,17 +7,17 @@ Versions
     0-2
 
 Behaviour
-    - No list of partitions is every partition, and then those that need no election are left out. An empty list is
-      answered without a check of any partition.
-    - Preferred: the first replica, where it does not lead. If it is out of sync or cannot serve, the partition keeps
-      its leader, or gets another one in sync where it has none; where that changes nothing,
+    - A null list means every partition; partitions that need no election are then omitted. An empty list does nothing.
+    - Preferred: elects the first replica. If it is not in sync or its broker is not active, the partition keeps its
+      leader, or without one gets another in-sync replica as leader. If that changes nothing,
       PREFERRED_LEADER_NOT_AVAILABLE.
-    - Unclean: only where nobody leads. A replica in sync if there is one, else the first that can serve, which is alone
-      in sync from then on; what only the others had is lost. If nobody can serve, ELIGIBLE_LEADERS_NOT_AVAILABLE.
-    - A partition that has its leader as wanted is ELECTION_NOT_NEEDED, an unknown one UNKNOWN_TOPIC_OR_PARTITION.
-    - A kind of election that there is not is INVALID_REQUEST, elections in more than 10000 partitions at once are
-      POLICY_VIOLATION, at the top and for each partition named.
-    - A success is answered when the leaders are committed, and this broker leads what it was elected for.
+    - Unclean: only for partitions without leader. Elects an in-sync replica if there is one, else the first replica
+      that is online, which becomes the only in-sync replica: records that only the others have are lost. If none is
+      online, ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    - ELECTION_NOT_NEEDED for a partition that has the requested leader, UNKNOWN_TOPIC_OR_PARTITION for an unknown one.
+    - INVALID_REQUEST for an unknown election type, POLICY_VIOLATION for elections in more than 10000 partitions, both
+      at the top level and for each partition of the request.
+    - The response is sent when the leaders are committed, and this broker has become leader of its partitions.
 
 Version notes
     - Version 0 elects preferred leaders only and has no top-level error code.
@@ -80,7 +80,7 @@ def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> Ele
     forwarded=True,
 )
 async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    """Have the controller elect, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     asked = request.topic_partitions
     if asked is not None and not asked:
         return ElectLeadersResponse()
