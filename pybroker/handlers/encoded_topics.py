@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     Describe = Callable[[TopicImage], MetadataResponseTopic]
 
 MAX_BYTES = 32 * 1024 * 1024
-"""Of encoded topics that are kept; beyond it all are dropped, and made anew as they are asked for."""
+"""Maximum bytes of cached topics. If they are exceeded, all are dropped and encoded again on demand."""
 _OF_AN_ENTRY = 200
 """Bytes that a kept topic takes beside its own."""
 FIRST_VERSION_WITH_OPERATIONS, LAST_VERSION_WITH_CLUSTER_OPERATIONS = 8, 10
 """Authorized operations; those of the cluster went to DescribeCluster, those of topics stayed (KIP-700)."""
 _AT_ONCE = 64
-"""Topics that are looked up between two places to interrupt the work."""
+"""Number of topics looked up between two yields."""
 
 
 class Form(NamedTuple):
-    """How topics are described: the bytes of two equal forms are the same."""
+    """The form of a topic's description. Equal forms have equal bytes."""
 
     version: int
     operations: int
-    """The authorized operations that each topic is described with."""
+    """The authorized operations in each topic's description."""
     reachable: tuple[int, ...] = ()
     """Brokers that the client can reach, where the description depends on them."""
 
@@ -47,20 +47,20 @@ def encode_topic(topic: MetadataResponseTopic, version: int) -> bytes:
 
 
 class EncodedTopics:
-    """The encoded topics of one broker. Used from one event loop."""
+    """The cache of encoded topics of one broker. Used from one event loop."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._cluster: ClusterImage = EMPTY_IMAGE.cluster
-        # By form and topic id: the state that was encoded, and its bytes.
+        # By form and topic id: the topic image and its bytes.
         self._topics: dict[Form, dict[bytes, tuple[TopicImage, bytes]]] = {}
-        # By form: all topics of an image. Invariant: the bytes are those of `_topics`.
+        # By form: all topics of an image and their bytes. Invariant: the bytes are those of `_topics`.
         self._all: dict[Form, tuple[TopicsImage, list[bytes]]] = {}
         self.bytes = 0
-        """Kept, roughly."""
+        """Approximate size of the cache in bytes."""
 
     def lookup(self, form: Form, image: MetadataImage, describe: Describe) -> Callable[[TopicImage], bytes]:
-        """Return what gives the bytes of a topic of `image`; `describe` makes the struct of one that is not kept."""
+        """Return a function that returns a topic's bytes. `describe` makes the struct of a topic that is not cached."""
         if image.cluster is not self._cluster:
             self._drop()
             self._cluster = image.cluster
@@ -73,7 +73,7 @@ class EncodedTopics:
             if entry is not None and entry[0] is topic:
                 return entry[1]
             data = encode_topic(describe(topic), version)
-            if self._topics.get(form) is kept:  # Nobody has dropped it since.
+            if self._topics.get(form) is kept:  # The cache was not dropped meanwhile.
                 if entry is not None:
                     self.bytes -= len(entry[1]) + _OF_AN_ENTRY
                 kept[topic.topic_id] = topic, data
@@ -85,7 +85,7 @@ class EncodedTopics:
         return encoded
 
     def all_of(self, form: Form, image: MetadataImage, describe: Describe) -> Sliced[list[bytes]]:
-        """Give the bytes of all topics of `image`, in its order: a list that nobody may change."""
+        """Return the bytes of all topics of `image`, in its order. The list must not be modified."""
         encoded = self.lookup(form, image, describe)
         known = self._all.get(form)
         if known is not None and known[0] is image.topics:
@@ -95,13 +95,13 @@ class EncodedTopics:
             if number % _AT_ONCE == 0:
                 yield
             found.append(encoded(topic))
-        # While this was interrupted, a change of the brokers may have dropped what these bytes were made for.
+        # A change of the brokers may have dropped the cache during a yield.
         if image.cluster is self._cluster and form in self._topics:
             self._all[form] = image.topics, found
         return found
 
     def _forget_gone(self, form: Form, topics: TopicsImage) -> None:
-        """Drop topics that are deleted, when they are as many as those that are there."""
+        """Drop deleted topics, if they are more than the existing ones."""
         kept = self._topics.get(form, {})
         if len(kept) > 2 * len(topics.by_id) + _AT_ONCE:
             for topic_id in [topic_id for topic_id in kept if topic_id not in topics.by_id]:

@@ -7,16 +7,17 @@ Versions
     0-5
 
 Behaviour
-    - The answer comes when the decision is committed to __transaction_state. Markers are written after that; meanwhile
-      the next request about the transactional id is CONCURRENT_TRANSACTIONS.
+    - The response is sent when the decision is committed to __transaction_state. Markers are written after that;
+      meanwhile other requests for the transactional id return CONCURRENT_TRANSACTIONS.
     - INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
-      another epoch, INVALID_TXN_STATE where no transaction is open, or it has ended the other way.
-    - A repeated request is answered as the first was.
+      another epoch, INVALID_TXN_STATE if no transaction is open, or it has ended the other way.
+    - A retried request has the same result as the first one.
     - An empty transactional id is INVALID_REQUEST.
 
 Version notes
-    - From version 5 on every end raises the epoch (KIP-890), which the answer has; an abort needs no open transaction.
-    - PRODUCER_FENCED from version 2 on, INVALID_PRODUCER_EPOCH before.
+    - Since version 5, every end bumps the epoch (KIP-890), which the response returns. An abort needs no open
+      transaction.
+    - PRODUCER_FENCED since version 2, INVALID_PRODUCER_EPOCH before.
 
 Not done
     - None.
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_FENCED = 2
 _FIRST_VERSION_WITH_EPOCH_BUMP = 5
 _TRANSACTION_VERSION = 2
-"""The level of transaction.version that a client of that version follows."""
+"""The level of transaction.version that a client of that request version uses."""
 
 
 def _failed(_request: EndTxnRequest, version: int, error: WireError) -> EndTxnResponse:
@@ -56,7 +57,7 @@ def _failed(_request: EndTxnRequest, version: int, error: WireError) -> EndTxnRe
     failed=_failed,
 )
 def end_txn(request: EndTxnRequest, context: BrokerContext) -> Reply:
-    """Hand the end to the coordinator of the transactional id."""
+    """Pass the request to the coordinator of the transactional id."""
     if not request.transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST)
     event = EndTransaction(

@@ -1,4 +1,4 @@
-"""Envelope: a request that a broker forwards, decided as if its client had asked the controller itself (KIP-590).
+"""Envelope: a client request that a broker forwards to the controller (KIP-590).
 
 Key
     58
@@ -7,17 +7,16 @@ Versions
     0-0
 
 Behaviour
-    - The request is handled in its own version and with the principal that the broker names, and answered with the
-      client's correlation id. A principal without type and name is the broker's own: it asks for itself
-      (docs/adr/0063-nodes-are-clients-of-each-other.md).
-    - Only what the active controller decides for clients is forwarded: an API that it does not, an Envelope among them,
-      an unreadable header, message or address, and more elements than socket.request.max.elements: INVALID_REQUEST.
+    - The request is handled in its own version with the envelope's principal. Its response has the client's correlation
+      id. A principal without type and name means the broker itself (docs/adr/0063-nodes-are-clients-of-each-other.md).
+    - INVALID_REQUEST for an API that is not forwarded, such as Envelope, for an invalid header, message or address, and
+      for more elements than socket.request.max.elements.
     - UNSUPPORTED_VERSION for a version that is not served here, PRINCIPAL_DESERIALIZATION_FAILURE for a principal that
-      cannot be read.
-    - NOT_CONTROLLER from a node that does not lead the quorum: the broker finds the active controller.
-    - The answer says up to where metadata was committed when it was made, in a tagged field that Kafka's nodes pass
-      over: the forwarding broker answers when it is there itself (docs/adr/0042-forwarding-waits-for-the-image.md).
-    - Served on controllers' listeners.
+      cannot be decoded.
+    - NOT_CONTROLLER from a node that is not the active controller; the broker then finds the active one.
+    - The response has the committed metadata offset in a tagged field, which Kafka's nodes ignore. The forwarding
+      broker responds to its client when it has applied that offset (docs/adr/0042-forwarding-waits-for-the-image.md).
+    - Served on controller listeners.
 
 Version notes
     - None.
@@ -52,16 +51,16 @@ if TYPE_CHECKING:
     from pybroker.handlers.registry import RegisteredApi
 
 _HEADER_VERSION = 1
-"""Of the header without its tagged fields, which only some versions of an API have."""
+"""The version of the header without tagged fields, which only some versions of an API have."""
 _PRINCIPAL_VERSION = 0
 _LARGE = 64 * 1024
-"""Bytes from which on a message is decoded outside the loop."""
+"""Messages larger than this number of bytes are decoded outside the loop."""
 _LARGE_ANSWER = 256 * 1024
-"""Bytes from which on an answer is encoded outside the loop."""
+"""Responses larger than this number of bytes are encoded outside the loop."""
 
 
 class Forwarded(NamedTuple):
-    """Where a forwarded request comes from: its client, by the connection of the broker that forwards it."""
+    """The origin of a forwarded request: its client, on the connection of the forwarding broker."""
 
     connection: int
     api_key: int
@@ -87,7 +86,7 @@ def _failed(_request: EnvelopeRequest, _version: int, error: WireError) -> Envel
     listeners=ListenerRole.CONTROLLER,
 )
 async def envelope(request: EnvelopeRequest, context: ControllerContext) -> EnvelopeResponse:
-    """Handle the request inside; raises ApiError for what cannot be forwarded."""
+    """Handle the enclosed request. Raises ApiError for an invalid envelope."""
     principal, by_token = _principal(request.request_principal)
     if principal == SENDER:
         principal = context.principal
@@ -113,7 +112,7 @@ async def envelope(request: EnvelopeRequest, context: ControllerContext) -> Enve
             outcome = await outcome
     except NotControllerError:
         raise
-    except Exception as error:  # noqa: BLE001  # every failure of a handler is its client's answer
+    except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
         outcome = api.failed(message, inner, error)
     payload = outcome if isinstance(outcome, bytes) else await _encoded(outcome, header)
     return EnvelopeResponse(
@@ -123,7 +122,7 @@ async def envelope(request: EnvelopeRequest, context: ControllerContext) -> Enve
 
 
 def _principal(data: bytes | None) -> tuple[Principal, bool]:
-    """Return who the client is, and whether it authenticated by a delegation token."""
+    """Return the client's principal, and whether it authenticated by a delegation token."""
     try:
         if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
             raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, "The principal is of no known version")
@@ -173,7 +172,7 @@ async def _message(data: bytes, api: RegisteredApi, offset: int, context: Contro
 
 
 async def _encoded(response: Any, header: RequestHeader) -> bytes:
-    """Return what follows the correlation id."""
+    """Return the bytes after the correlation id."""
     key, version = header.request_api_key, header.request_api_version
     schema = schema_of(response_class(key))
     encoded = schema.encode_within(response, version, _LARGE_ANSWER)

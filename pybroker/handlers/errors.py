@@ -1,7 +1,7 @@
-"""The one place where exceptions become wire codes.
+"""Maps exceptions to error codes of the protocol.
 
-Owns the table from exception types to Kafka's error codes. Must not look at an exception's text to decide. What a
-handler finds wrong itself it raises as `ApiError`, or writes into the part of the response that the fault concerns.
+Owns the only table from exception types to Kafka's error codes. Must not decide by an exception's text. A handler
+raises `ApiError` for its own errors, or sets them in the affected part of the response.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ log = logging.getLogger("pybroker.handlers")
 
 
 class WireError(msgspec.Struct, frozen=True):
-    """What a client receives: the code, and words where the response has room for them; they always fit."""
+    """An error for a client: the code, and a message for responses that have a field for it.
+
+    The message always fits.
+    """
 
     code: ErrorCode
     message: str | None
 
     def __post_init__(self) -> None:
-        """Cut a message that might not fit in a string of the protocol."""
+        """Truncate a message that might not fit in a protocol string."""
         if self.message is not None and len(self.message) > LONGEST_MESSAGE:
             msgspec.structs.force_setattr(self, "message", self.message[:LONGEST_MESSAGE])
 
 
 class ApiError(Exception):
-    """A handler's refusal of a whole request."""
+    """Raised by a handler to reject a whole request."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -62,38 +65,38 @@ _CODES: dict[type[Exception], ErrorCode] = {
     ConfigError: ErrorCode.INVALID_CONFIG,
     DirectoryOfflineError: ErrorCode.KAFKA_STORAGE_ERROR,
     LogDirectoryNotFoundError: ErrorCode.LOG_DIR_NOT_FOUND,
-    # Its name and what is added to it would be too long for a directory's.
+    # The topic name with its suffix would exceed the maximum length of a directory name.
     TopicNameTooLongError: ErrorCode.INVALID_TOPIC_EXCEPTION,
     StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
-    # What a log says of a coordinator's append for a transaction.
+    # Errors of a log for a coordinator's transactional append.
     CoordinatorFencedError: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
     InvalidTxnStateError: ErrorCode.INVALID_TXN_STATE,
-    # A disk that fails while a log is opened or read: the client may find another replica.
+    # The disk failed while a log was opened or read. The client may find another replica.
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
-    # Another controller is active, or none is yet: clients find the controller and retry.
+    # Another controller is active, or none. Clients find the controller and retry.
     NotControllerError: ErrorCode.NOT_CONTROLLER,
     StaleBrokerEpochError: ErrorCode.STALE_BROKER_EPOCH,
-    # As Kafka's brokers say it of a forwarded request: the client may ask again.
+    # As Kafka's brokers return for a forwarded request: the client may retry.
     ControllerTimeoutError: ErrorCode.REQUEST_TIMED_OUT,
     UnforwardableError: ErrorCode.INVALID_REQUEST,
     UnservedByControllerError: ErrorCode.UNSUPPORTED_VERSION,
     ForeignClusterError: ErrorCode.INCONSISTENT_CLUSTER_ID,
     UnknownVoterError: ErrorCode.INVALID_VOTER_KEY,
     TimeoutError: ErrorCode.REQUEST_TIMED_OUT,
-    # A coordinator that resigned while the request waited; another one has the group.
+    # The coordinator resigned while the request waited. Another broker coordinates the group.
     ClosedError: ErrorCode.NOT_COORDINATOR,
     # As Kafka's coordinator returns it for a write that timed out: clients find the coordinator and retry.
     UncommittedError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    # As Kafka's coordinator says it of records that are too large: no other code would keep clients from asking again.
+    # As Kafka's coordinator returns for records that are too large: clients do not retry this code.
     UnwritableError: ErrorCode.UNKNOWN_SERVER_ERROR,
-    # A member that asked again before it was answered: the answer goes to its later request.
+    # The member sent a newer request while this one waited. The newer one gets the result.
     SupersededError: ErrorCode.REBALANCE_IN_PROGRESS,
 }
 
 
 def wire_error(error: Exception) -> WireError:
-    """Return the client's error for `error`; one that nobody foresaw is logged and becomes UNKNOWN_SERVER_ERROR."""
+    """Return the client's error for `error`. An unexpected exception is logged and becomes UNKNOWN_SERVER_ERROR."""
     if isinstance(error, ApiError):
         return WireError(error.code, error.message)
     if isinstance(error, CoordinatorError):
@@ -107,7 +110,9 @@ def wire_error(error: Exception) -> WireError:
 
 
 def fencing(code: int, *, is_known: bool) -> int:
-    """Return the code for a client that knows PRODUCER_FENCED (KIP-588), or that has to get what there was before."""
+    """Return the code, with PRODUCER_FENCED (KIP-588) replaced by INVALID_PRODUCER_EPOCH for clients that do not know
+    it.
+    """
     return code if is_known or code != ErrorCode.PRODUCER_FENCED else ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -122,5 +127,5 @@ _DENIALS = {
 
 
 def denial(resource_type: ResourceType) -> ApiError:
-    """Return the refusal of a request whose principal lacks a right on a resource of that type."""
+    """Return the authorization error for a resource type."""
     return ApiError(_DENIALS[resource_type])

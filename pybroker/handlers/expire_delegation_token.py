@@ -1,4 +1,4 @@
-"""ExpireDelegationToken: a delegation token ends earlier, or at once (KIP-48).
+"""ExpireDelegationToken: changes the expiry of a delegation token, or removes the token (KIP-48).
 
 Key
     40
@@ -7,11 +7,10 @@ Versions
     1-2
 
 Behaviour
-    - A time below 0 removes the token. Any other is from now on, and never after the token's longest life. No new login
-      is taken from then on; connections that are open live until the time that the token had when they came.
-    - Its owner and its renewers may do so: others get DELEGATION_TOKEN_OWNER_MISMATCH. DELEGATION_TOKEN_NOT_FOUND for
-      an HMAC that is none of a token, DELEGATION_TOKEN_EXPIRED for a token that has ended, unless it is
-      to be removed.
+    - A negative period removes the token. Any other one starts now, and is limited by the token's maximum lifetime. New
+      logins are rejected after the expiry. Open connections last until the expiry that the token had at their login.
+    - DELEGATION_TOKEN_OWNER_MISMATCH unless the client is the owner or a renewer. DELEGATION_TOKEN_NOT_FOUND for an
+      unknown HMAC, DELEGATION_TOKEN_EXPIRED for an expired token, unless it is removed.
     - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and DELEGATION_TOKEN_AUTH_DISABLED as for CreateDelegationToken.
 
 Version notes
@@ -58,7 +57,7 @@ def _judge_here(_request: ExpireDelegationTokenRequest, context: RequestContext)
 async def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: RequestContext
 ) -> ExpireDelegationTokenResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     check_allowed(context)
     token, services = find_token(context, request.hmac), context.services
     end = await services.controller.own().expire_token(

@@ -1,4 +1,4 @@
-"""Fetch: record batches come from the logs of the partitions that this broker leads.
+"""Fetch: returns record batches from the logs of partitions that this broker leads.
 
 Key
     1
@@ -7,24 +7,25 @@ Versions
     0-18
 
 Behaviour
-    - Answered wholly in the data plane (native/wire/src/fetch.rs); no handler runs here.
-    - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
-      published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
-    - A fetch waits for min_bytes at most max_wait_ms, and is answered by the append that brings them.
-    - read_committed: records below the last stable offset, and the aborted transactions that have records among them.
-    - A consumer beyond its consumer_byte_rate gets an answer without partitions, and the time that it is to wait; its
-      connection is not read for so long (KIP-13, KIP-219). No answer is larger than what its rate allows in a window.
-    - Fetch sessions (KIP-227) are kept in max.incremental.fetch.session.cache.slots slots.
+    - Served entirely by the data plane (native/wire/src/fetch.rs); there is no Python handler.
+    - A request for a topic that is not in the data plane's table is passed to the control plane once, and waits until
+      the newest metadata is published. Then the data plane serves it: UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID
+      for unknown topics.
+    - A fetch waits for min_bytes, at most max_wait_ms. The append that provides them completes it.
+    - read_committed: records below the last stable offset, and the aborted transactions of these records.
+    - A consumer above its consumer_byte_rate gets a response without partitions and with a throttle time, for which its
+      connection is muted (KIP-13, KIP-219). A response is limited to the bytes that the rate allows in a quota window.
+    - At most max.incremental.fetch.session.cache.slots fetch sessions (KIP-227) are cached.
 
 Version notes
-    - Versions 0-1 get v0 messages and 2-3 v1 messages, converted while they are sent, which Kafka 4 no longer does.
-      Batches of zstd cannot be: UNSUPPORTED_COMPRESSION_TYPE (KIP-110). From version 4 on everything goes as it is
-      stored, also v0 and v1 messages in the log of an older Kafka.
-    - The first message is given whole in every version (KIP-74); Kafka cut it before version 3.
-    - A topic with compression.type=zstd needs version 10 (KIP-110); earlier it is UNSUPPORTED_COMPRESSION_TYPE, where
-      Kafka 4.3 sends what the client cannot read.
-    - Before version 6 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
-    - Topics by id from version 13 on; leader hints from version 16 on (KIP-951).
+    - Versions 0-1 receive v0 messages and 2-3 v1 messages, converted when they are sent; Kafka 4 does not serve these
+      versions. Zstd batches are not converted: UNSUPPORTED_COMPRESSION_TYPE (KIP-110). Since version 4, batches are
+      sent as they are stored, also v0 and v1 messages in the log of an older Kafka.
+    - The first message is complete in every version (KIP-74); Kafka truncates it before version 3.
+    - A topic with compression.type=zstd needs version 10 (KIP-110). Earlier versions return
+      UNSUPPORTED_COMPRESSION_TYPE, while Kafka 4.3 sends batches that the client cannot read.
+    - Before version 6, a failed log directory returns NOT_LEADER_OR_FOLLOWER, so that the client updates its metadata.
+    - Topics by id since version 13; leader hints since version 16 (KIP-951).
 
 Not done
     - Followers fetching. Throttling.

@@ -1,4 +1,4 @@
-"""Fetch, on listeners of controllers: committed records of the metadata log, for those who follow it.
+"""Fetch on controller listeners: returns committed records of the metadata log to observers.
 
 Key
     1
@@ -7,27 +7,27 @@ Versions
     12-18
 
 Behaviour
-    - Partition 0 of __cluster_metadata alone, by name or by Kafka's id of it; INVALID_REQUEST for anything else, for a
-      negative offset, and for a last fetched epoch that is negative.
-    - The active controller answers, with whole batches that are committed: at least one, and otherwise 1 MiB at most,
-      however much is asked for; the high watermark is the end of what is committed. Others return
-      NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader and where it listens. A
-      follower that knows no epoch sends -1.
-    - INCONSISTENT_CLUSTER_ID for a request that names another cluster.
-    - An offset that is not in the log any more, or an epoch before it that only a snapshot could confirm: the id of the
-      newest snapshot, to be fetched first. An epoch before the offset that is not the log's: the diverging epoch and
-      its end.
-    - Nothing new: the answer waits for a commit, at most max_wait_ms and half a minute, and takes none of
-      queued.max.requests meanwhile. min_bytes counts as 1.
-    - A peer that fetches as a node is an observer in DescribeQuorum's answer.
+    - Only for partition 0 of __cluster_metadata, by name or by its topic id. INVALID_REQUEST for anything else, for a
+      negative offset, and for a negative last fetched epoch.
+    - The active controller returns whole committed batches: at least one, but at most 1 MiB, even if more is requested.
+      The high watermark is the end of the committed records. Other controllers return NOT_LEADER_OR_FOLLOWER,
+      FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader and its endpoint. A follower that knows no epoch
+      sends -1.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id.
+    - For an offset that is deleted from the log, or whose previous epoch only a snapshot could confirm, the response
+      has the id of the newest snapshot to fetch. If the epoch before the offset differs from the log's, it has the
+      diverging epoch and its end offset.
+    - Without new records, the response waits for a commit, at most max_wait_ms or 30 s, and does not count against
+      queued.max.requests meanwhile. min_bytes is treated as 1.
+    - DescribeQuorum lists a node that fetches as an observer.
 
 Version notes
-    - Topics by id from version 13 on; who follows stands in replica_state from version 15 on; endpoints of leaders from
-      version 17 on, as in Kafka, though version 16 has room for them.
-    - Versions before 12 are of consumers, whom a controller serves nothing.
+    - Topics by id since version 13; the follower's id in replica_state since version 15; leader endpoints since version
+      17, as in Kafka, although version 16 has the field.
+    - Only consumers use versions before 12, and controllers do not serve them.
 
 Not done
-    - Fetch sessions: each request is whole, and session_id is 0 in the answer. Voters get entries by RaftMessages.
+    - Fetch sessions: each request is full, and the response's session_id is 0. Voters receive entries by RaftMessages.
 """
 
 from __future__ import annotations
@@ -62,12 +62,15 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_FOLLOWERS = 12
 LONGEST_WAIT_MS = 30_000
-"""However long a follower is willing to wait."""
+"""Maximum wait, even if the follower requests more."""
 _FIRST_VERSION_WITH_ENDPOINTS = 17
 MOST_BYTES = 1 << 20
-"""However much a follower asks for: what is read and checked on the loop takes a few milliseconds; followers ask on."""
+"""Maximum bytes of a response, even if the follower requests more.
 
-# Those that wait; a task that nobody knows may be collected. They end with the controller.
+Reading and checking them takes a few milliseconds.
+"""
+
+# References to waiting tasks, so that they are not garbage-collected. They end with the controller.
 _waiting: set[asyncio.Task[None]] = set()
 
 
@@ -83,7 +86,7 @@ def _failed(_request: FetchRequest, _version: int, error: WireError) -> FetchRes
     listeners=ListenerRole.CONTROLLER,
 )
 def fetch_metadata(request: FetchRequest, context: ControllerContext) -> FetchResponse | Reply:
-    """Answer at once, or when something is committed."""
+    """Respond at once, or after the next commit."""
     if is_foreign(request.cluster_id, context):
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = [(topic, partition) for topic in request.topics for partition in topic.partitions]
@@ -106,7 +109,7 @@ def fetch_metadata(request: FetchRequest, context: ControllerContext) -> FetchRe
 async def _wait(
     reply: Reply, voter: Controller, request: FetchRequest, partition: FetchPartition, context: ControllerContext
 ) -> None:
-    """Answer when more is committed, or when the time is over."""
+    """Respond after the next commit, or after the maximum wait."""
     try:
         try:
             async with asyncio.timeout(min(request.max_wait_ms, LONGEST_WAIT_MS) / 1000):
@@ -121,7 +124,7 @@ async def _wait(
 
 
 def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPartition) -> PartitionData:
-    """Return what there is for a follower now; its records are empty where it has all."""
+    """Return the current data for a follower. Its records are empty if the follower is caught up."""
     epoch = partition.current_leader_epoch
     leader_id, leader_epoch = leader_of(voter)
     found = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch))
@@ -132,7 +135,7 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
         return found
     found.error_code = leader_error(voter, epoch)
     if not found.error_code and partition.last_fetched_epoch > leader_epoch:
-        # This leader was deposed, and does not know it yet: the follower's log is no diverging one.
+        # This leader was replaced and does not know it yet, so the follower's log does not diverge.
         found.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
     if found.error_code or voter is None:
         return found
@@ -157,7 +160,7 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
 
 
 def _leads_away(found: PartitionData) -> bool:
-    """Whether a follower has to do something else before it fetches on."""
+    """Return whether the follower must fetch a snapshot or truncate its log first."""
     return found.snapshot_id.end_offset >= 0 or found.diverging_epoch.end_offset >= 0
 
 

@@ -1,4 +1,4 @@
-"""FetchSnapshot: a piece of a snapshot of the metadata log (KIP-630).
+"""FetchSnapshot: returns a part of a snapshot of the metadata log (KIP-630).
 
 Key
     59
@@ -7,16 +7,16 @@ Versions
     0-1
 
 Behaviour
-    - The active controller answers, with up to max_bytes (and no more than 8 MiB) of the file from a position on. A
-      piece may begin and end within a batch.
-    - Others return NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader.
-    - SNAPSHOT_NOT_FOUND for one that is not there, or not any more; POSITION_OUT_OF_RANGE for a position that is
-      negative, or at its end or behind it.
-    - INCONSISTENT_CLUSTER_ID for a request that names another cluster; INVALID_REQUEST for one that asks for anything
-      but one partition; UNKNOWN_TOPIC_OR_PARTITION for another than partition 0 of __cluster_metadata.
+    - The active controller returns up to max_bytes (at most 8 MiB) of the file from a position. A part may begin and
+      end within a batch.
+    - Other controllers return NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader.
+    - SNAPSHOT_NOT_FOUND for a snapshot that does not exist; POSITION_OUT_OF_RANGE for a position that is negative, or
+      not below the file's size.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; INVALID_REQUEST unless it has exactly one partition;
+      UNKNOWN_TOPIC_OR_PARTITION for any partition other than 0 of __cluster_metadata.
 
 Version notes
-    - Endpoints of leaders, and the directory of the follower: version 1.
+    - Leader endpoints, and the follower's directory id: version 1.
 
 Not done
     - None.
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_WITH_ENDPOINTS = 1
 MOST_BYTES = 8 << 20
-"""However much a follower asks for."""
+"""Maximum bytes of a response, even if the follower requests more."""
 
 
 def _failed(_request: FetchSnapshotRequest, _version: int, error: WireError) -> FetchSnapshotResponse:
@@ -67,7 +67,7 @@ def _failed(_request: FetchSnapshotRequest, _version: int, error: WireError) -> 
     listeners=ListenerRole.CONTROLLER,
 )
 async def fetch_snapshot(request: FetchSnapshotRequest, context: ControllerContext) -> FetchSnapshotResponse:
-    """Read a piece, in a thread."""
+    """Read a part of the snapshot in a thread."""
     if is_foreign(request.cluster_id, context):
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
@@ -96,7 +96,7 @@ async def fetch_snapshot(request: FetchSnapshotRequest, context: ControllerConte
 
 
 def _read_piece(directory: Path, asked: PartitionSnapshot, limit: int, found: FetchedPartitionSnapshot) -> None:
-    """Fill in the piece, or why there is none."""
+    """Set the part of the snapshot, or the error."""
     wanted = asked.snapshot_id
     if wanted.end_offset < 0 or wanted.epoch < 0:
         found.error_code = ErrorCode.SNAPSHOT_NOT_FOUND

@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker coordinates a group or a transaction.
+"""FindCoordinator: returns the coordinator of groups or transactional ids.
 
 Key
     10
@@ -7,18 +7,18 @@ Versions
     0-6
 
 Behaviour
-    - A group's coordinator is the leader of partition abs(hash(group)) mod partitions of __consumer_offsets, the hash
-      being Java's. The topic is created when it is first needed, and the answer waits until this broker serves it.
-    - Where the topic cannot be created, COORDINATOR_NOT_AVAILABLE says why, and so does the broker's log.
-    - A partition without a leader that can be reached is COORDINATOR_NOT_AVAILABLE with node -1.
-    - A transactional id's coordinator is found the same way, in __transaction_state.
-    - A key type other than group, transaction and (version 6 and later) share is INVALID_REQUEST.
+    - A group's coordinator is the leader of partition abs(hash(group)) mod partitions of __consumer_offsets, with
+      Java's hash. The topic is created at its first use, and the response waits until this broker serves it.
+    - COORDINATOR_NOT_AVAILABLE with the reason if the topic cannot be created; the reason is also logged.
+    - COORDINATOR_NOT_AVAILABLE with node -1 for a partition without a reachable leader.
+    - A transactional id's coordinator is determined likewise by __transaction_state.
+    - INVALID_REQUEST for a key type other than group, transaction and (since version 6) share.
 
 Version notes
-    - One key in versions 0-3, many from version 4 on (KIP-699).
+    - One key in versions 0-3, many since version 4 (KIP-699).
 
 Not done
-    - There is no share coordinator yet: a share group's key is COORDINATOR_NOT_AVAILABLE.
+    - There is no share coordinator: a share group's key returns COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _FIRST_VERSION_WITH_SHARE_GROUPS = 6
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """Where a key's coordinator is, or why it is nowhere."""
+    """The coordinator of a key, or the error."""
 
     key: str
     node_id: int = -1
@@ -74,7 +74,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """Where the coordinators of one type of keys are."""
+    """The topic and the coordinator of one key type."""
 
     topic: str
     build_topic: Callable[[BrokerConfig, int], CreatableTopic]
@@ -86,7 +86,7 @@ _KINDS = {
     _GROUP: _Kind(OFFSETS_TOPIC, build_offsets_topic, offsets_topic_settings, lambda services: services.groups),
     _TRANSACTION: _Kind(STATE_TOPIC, build_state_topic, state_topic_settings, lambda services: services.transactions),
 }
-"""By the type of key; there is no coordinator of share groups."""
+"""By key type. There is no coordinator of share groups."""
 
 
 def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> FindCoordinatorResponse:
@@ -116,7 +116,7 @@ def _failed(request: FindCoordinatorRequest, version: int, error: WireError) -> 
 def find_coordinator(
     request: FindCoordinatorRequest, context: BrokerContext
 ) -> Reply | Awaitable[FindCoordinatorResponse]:
-    """Return the leaders of the keys' partitions, after creating the topic where it lacks."""
+    """Return the leaders of the keys' partitions, after creating the topic if it does not exist."""
     known = (
         (_GROUP, _TRANSACTION) if context.version < _FIRST_VERSION_WITH_SHARE_GROUPS else (_GROUP, _TRANSACTION, _SHARE)
     )
@@ -145,7 +145,7 @@ async def _create(kind: _Kind, keys: Sequence[str], context: BrokerContext) -> S
     brokers = [broker for broker in context.image.cluster.brokers.values() if not broker.fenced]
     topic = kind.build_topic(services.config, len(brokers))
     (created,) = await services.controller.active().create_topics([topic])
-    # Another request may create it meanwhile, which is as good.
+    # Another request may have created it meanwhile.
     if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         refusal = f"{kind.topic} cannot be created: {created.error_message or created.error_code.message}"
         coordinator.note_refusal(refusal, kind.settings(services.config))
@@ -204,5 +204,5 @@ def _of_one(one: _Found, message: str | None) -> FindCoordinatorResponse:
 
 
 def _message(code: ErrorCode, message: str | None) -> str:
-    """Return what went wrong; Kafka says NONE where nothing did."""
+    """Return the error message; as in Kafka, NONE without an error."""
     return "NONE" if code is ErrorCode.NONE else message or code.message

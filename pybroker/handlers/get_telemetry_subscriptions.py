@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which metrics a client is to push, and how often (KIP-714).
+"""GetTelemetrySubscriptions: returns the metrics that a client shall push, and the push interval (KIP-714).
 
 Key
     71
@@ -7,13 +7,13 @@ Versions
     0-0
 
 Behaviour
-    - A client without an id gets a new one. What it is asked for is the sum of the client-metrics resources that match
-      it: their metrics, at the shortest interval. No metrics are asked for where none matches.
-    - The id of the subscription is another one when anything of it changes; it is the same on every broker.
-    - A client that asks again before its interval is over is THROTTLING_QUOTA_EXCEEDED, unless the subscriptions have
-      changed, or its last push was refused for an outdated one or for its codec.
-    - Codecs, preferred ones first: zstd, lz4, gzip, snappy. Sums are asked for as growth since the push before.
-    - The broker remembers the latest 16384 clients, each until its connection closes or it has been silent for three
+    - A client without an id gets a new one. Its subscription combines the matching client-metrics resources: all their
+      metrics, and the shortest interval. Without a match, it has no metrics.
+    - The subscription id changes with the subscription, and is the same on every broker.
+    - THROTTLING_QUOTA_EXCEEDED for another request within the push interval, unless the subscriptions have changed, or
+      the last push was rejected for an outdated subscription or its codec.
+    - Codecs in order of preference: zstd, lz4, gzip, snappy. Sums have delta temporality.
+    - The broker caches the latest 16384 clients, each until its connection is closed or it sends nothing for three
       intervals.
     - Without `telemetry.receivers` the API is neither advertised nor served.
 
@@ -57,7 +57,7 @@ def _failed(
 def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, context: BrokerContext
 ) -> GetTelemetrySubscriptionsResponse:
-    """Say what the client is to push."""
+    """Return the client's subscription."""
     telemetry = telemetry_of(context)
     try:
         given = telemetry.ask(telemetry_client(request.client_instance_id, context), context.origin.connection)

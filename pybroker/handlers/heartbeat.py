@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group lives.
+"""Heartbeat: renews the session of a member of a classic group.
 
 Key
     12
@@ -7,12 +7,11 @@ Versions
     0-4
 
 Behaviour
-    - While the group rebalances the answer is REBALANCE_IN_PROGRESS, which asks the member to join again; its session
-      begins anew all the same.
+    - REBALANCE_IN_PROGRESS while the group rebalances, so that the member rejoins. Its session is renewed also then.
     - Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NOT_COORDINATOR.
 
 Version notes
-    - Version 3 and later name the instance id of a static member (KIP-345).
+    - Version 3 and later have the instance id of a static member (KIP-345).
 
 Not done
     - None.
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _failed(_request: HeartbeatRequest, _version: int, error: WireError) -> HeartbeatResponse:
-    # While the coordinator is loaded no session ends, so all is well (as in Kafka).
+    # As in Kafka: no session expires while the coordinator is loading, so this is not an error.
     loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
@@ -49,7 +48,7 @@ def _failed(_request: HeartbeatRequest, _version: int, error: WireError) -> Hear
     failed=_failed,
 )
 def heartbeat(request: HeartbeatRequest, context: BrokerContext) -> Reply:
-    """Begin the member's session anew."""
+    """Renew the member's session."""
     if not request.group_id:
         raise InvalidGroupIdError
     return context.services.groups.submit(request.group_id, Heartbeat(request))

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: single settings of topics, of this broker, of groups and client metrics; levels of loggers.
+"""IncrementalAlterConfigs: changes settings of topics, this broker, groups, client metrics subscriptions and loggers.
 
 Key
     44
@@ -7,36 +7,36 @@ Versions
     0-1
 
 Behaviour
-    - SET, DELETE, APPEND and SUBTRACT; the last two for lists only, beginning with the default where nothing is set.
-    - Each resource succeeds or fails by itself, and as a whole. A success is answered when the change is committed and
-      in force here: in a topic's open logs, for a broker's key in the logs of every topic that inherits it.
-    - A topic: INVALID_CONFIG with key, value and range for a wrong value, with the nearest known key for an unknown
-      one; UNKNOWN_TOPIC_OR_PARTITION.
-    - A broker: its own id, or the empty name for all brokers (KIP-226). Keys that cannot change while it runs and
-      wrong values are INVALID_REQUEST. Unknown keys are kept, as in Kafka, whose plug-ins read them. They have no
-      effect here, and each broker logs a warning with the nearest known key.
-    - Keys of Kafka's parts that are not here (ssl.*, sasl.*, remote.*, share and streams groups) are taken where Kafka
-      takes them, for one broker or one of its listeners (listener.name.NAME.); nothing reads them, and no listener is
-      served that would. Secrets are returned to nobody and not logged.
-    - A group, which need not exist: its members receive the change with their next heartbeat. Unknown keys and
-      values that the broker's bounds do not allow (group.consumer.min.* and max.*) are INVALID_CONFIG.
-    - Loggers of this broker (KIP-412), with SET and DELETE: in force at once, and until the process ends. An unknown
-      logger or level is INVALID_CONFIG; another broker's id, another operation, and DELETE of root INVALID_REQUEST.
-    - Client metrics (KIP-714): unknown keys and an interval.ms that is not from 100 to 3600000 are INVALID_REQUEST,
-      what is no number and match patterns that are none INVALID_CONFIG. A subscription without keys is gone.
-    - A resource or a key named twice, a null value, another broker's id: INVALID_REQUEST.
+    - SET, DELETE, APPEND and SUBTRACT; the last two for lists only, starting from the default if nothing is set.
+    - Each resource succeeds or fails independently, with all its keys. The response is sent when the change is
+      committed and applied here: to a topic's open logs, and for a broker's key to the logs of every topic that
+      inherits it.
+    - A topic: INVALID_CONFIG with key, value and range for an invalid value, and with the most similar key for an
+      unknown key; UNKNOWN_TOPIC_OR_PARTITION.
+    - A broker: its own id, or the empty name for all brokers (KIP-226). INVALID_REQUEST for keys that need a restart,
+      and for invalid values. Unknown keys are stored, as in Kafka, whose plug-ins read them. They have no effect here,
+      and each broker logs a warning with the most similar key.
+    - Keys of parts of Kafka that pybroker lacks (ssl.*, sasl.*, remote.*, share and streams groups) are accepted where
+      Kafka accepts them, for one broker or one of its listeners (listener.name.NAME.). They have no effect. Secrets are
+      neither returned nor logged.
+    - A group, which need not exist: its members receive the change with their next heartbeat. INVALID_CONFIG for
+      unknown keys, and for values outside the broker's bounds (group.consumer.min.* and max.*).
+    - Loggers of this broker (KIP-412), with SET and DELETE: effective at once, until the process ends. INVALID_CONFIG
+      for an unknown logger or level; INVALID_REQUEST for another broker's id, another operation, and DELETE of root.
+    - Client metrics (KIP-714): INVALID_REQUEST for unknown keys and an interval.ms outside 100 to 3600000,
+      INVALID_CONFIG for an invalid number or match pattern. A subscription without keys is deleted.
+    - INVALID_REQUEST for a resource or a key that occurs twice, a null value, or another broker's id.
     - validate_only does everything but the change.
 
 Version notes
     - None.
 
 Not done
-    - The keys of share and streams groups, and
-      consumer.assignor.offload.enable, are INVALID_CONFIG.
-    - What would need a class or a config provider to be loaded (metric.reporters, ssl.engine.factory.class,
-      config.providers ...) and cordoned.log.dirs are refused unless they ask for nothing; as is a key for one listener
-      that is neither ssl.* nor sasl.*, nor a limit of its connections.
-    - Keys that are read when a broker starts (num.network.threads, listeners ...) are refused.
+    - INVALID_CONFIG for the keys of share and streams groups, and for consumer.assignor.offload.enable.
+    - Keys that load classes or config providers (metric.reporters, ssl.engine.factory.class, config.providers ...) and
+      cordoned.log.dirs are rejected unless they are empty. So are keys for one listener other than ssl.*, sasl.* and
+      connection limits.
+    - Keys that are read when a broker starts (num.network.threads, listeners ...) are rejected.
     - alter.config.policy.class.name.
 """
 
@@ -103,7 +103,7 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
     def alter_here(resource: AlterConfigsResource) -> WireError | None:
         if resource.resource_type != BROKER_LOGGER_RESOURCE:
             return None
-        # The controller judges rights to all that it is asked; this it is not asked.
+        # The controller authorizes forwarded resources, but loggers are not forwarded.
         if not may(context, Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             return WireError(denial(ResourceType.CLUSTER).code, None)
         return _alter_loggers(resource, context, validate_only=request.validate_only)
@@ -156,7 +156,7 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
-    """Change what can be changed, and wait until it is in force."""
+    """Apply the valid changes, and wait until they are in force here."""
 
     def alter_here(resource: AlterConfigsResource) -> WireError | None:
         if resource.resource_type != BROKER_LOGGER_RESOURCE:
@@ -170,7 +170,7 @@ async def incremental_alter_configs(
 
 
 def _alter_loggers(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> WireError:
-    """Change levels of this process, all or none."""
+    """Change logger levels of this process, all or none."""
     name, node_id = resource.resource_name, context.services.config.node_id
     if not name.removeprefix("-").isdecimal():
         return WireError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
@@ -192,7 +192,7 @@ def _alter_loggers(resource: AlterConfigsResource, context: RequestContext, *, v
     if not validate_only:
         LOGGERS.change(changes)
         for change in changes:
-            # At WARN, as in Kafka: the line is there whatever the levels are now, short of silence.
+            # At WARN, as in Kafka, so that it is logged at most levels.
             if change.level is None:
                 log.warning("Unset the log level of %s", change.name)
             else:
@@ -202,7 +202,7 @@ def _alter_loggers(resource: AlterConfigsResource, context: RequestContext, *, v
 
 def _fault(resource: AlterConfigsResource) -> str | None:
     for config in resource.configs:
-        is_of_logger = resource.resource_type == BROKER_LOGGER_RESOURCE  # which has words of its own
+        is_of_logger = resource.resource_type == BROKER_LOGGER_RESOURCE  # which has its own messages
         if config.config_operation not in (SET, DELETE, APPEND, SUBTRACT) and not is_of_logger:
             return f"Unknown operations type {config.config_operation}"
     return null_fault(

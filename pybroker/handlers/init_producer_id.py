@@ -1,4 +1,4 @@
-"""InitProducerId: an identity for a producer whose records are to be written once.
+"""InitProducerId: assigns a producer id and epoch to an idempotent or transactional producer.
 
 Key
     22
@@ -7,22 +7,22 @@ Versions
     0-5
 
 Behaviour
-    - Without a transactional id: a fresh producer id with epoch 0. Ids come in blocks from the controller, so no two
-      brokers and no two lives of a broker give the same.
-    - With a transactional id: its producer id with the next epoch, by which the producer that had it before is fenced;
-      a new id once the epochs are used up. An empty one is INVALID_REQUEST.
-    - An open transaction is aborted first, and the answer is CONCURRENT_TRANSACTIONS, as it is until the markers of an
-      ended one are written: the client asks again.
-    - INVALID_TRANSACTION_TIMEOUT for a timeout that is not 1 ms to transaction.max.timeout.ms.
-    - A producer id that is not the transactional id's, or an epoch that is not the last two: PRODUCER_FENCED (KIP-360).
+    - Without a transactional id: a new producer id with epoch 0. The controller allocates blocks of ids to brokers, so
+      ids are unique across brokers and restarts.
+    - With a transactional id: its producer id with the next epoch, which fences the previous producer; a new id after
+      the last epoch. INVALID_REQUEST for an empty transactional id.
+    - An open transaction is aborted first. CONCURRENT_TRANSACTIONS until its markers, or those of an ended one, are
+      written: the client retries.
+    - INVALID_TRANSACTION_TIMEOUT for a timeout outside 1 ms to transaction.max.timeout.ms.
+    - PRODUCER_FENCED for another producer id, or an epoch that is not one of the last two (KIP-360).
     - NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
-    - Half of a producer id and epoch (one of them -1) is INVALID_REQUEST.
+    - INVALID_REQUEST for only one of producer id and epoch (the other is -1).
 
 Version notes
-    - Version 3 and later may name the id and epoch that the producer had; without a transactional id they are ignored,
-      as in Kafka.
-    - PRODUCER_FENCED from version 4 on, INVALID_PRODUCER_EPOCH before.
-    - Version 6 (two-phase commit, KIP-939) is marked unstable in Kafka and is not served there either.
+    - Version 3 and later may have the producer's current id and epoch. Without a transactional id they are ignored, as
+      in Kafka.
+    - PRODUCER_FENCED since version 4, INVALID_PRODUCER_EPOCH before.
+    - Version 6 (two-phase commit, KIP-939) is unstable in Kafka, and not served there either.
 
 Not done
     - None.
@@ -74,7 +74,7 @@ def _failed(_request: InitProducerIdRequest, version: int, error: WireError) -> 
 def init_producer_id(
     request: InitProducerIdRequest, context: BrokerContext
 ) -> InitProducerIdResponse | Reply | Awaitable[InitProducerIdResponse]:
-    """Give out an id: the next one, or that of the transactional id."""
+    """Return a new producer id, or that of the transactional id."""
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise ApiError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id == "":

@@ -1,4 +1,4 @@
-"""JoinGroup: a member enters a group of the classic protocol, or a rebalance.
+"""JoinGroup: a member joins a classic group, or a rebalance.
 
 Key
     11
@@ -7,21 +7,21 @@ Versions
     0-9
 
 Behaviour
-    - The answer comes when the rebalance ends: when every member has joined, or its rebalance timeout is over.
-    - The first of a new group waits group.initial.rebalance.delay.ms for others, again and again while others come, at
-      most for the rebalance timeout (KIP-134).
-    - The protocol is chosen by votes among those that all members know. The leader learns of all members and assigns.
-    - A static member (KIP-345) that joins without a member id takes the place of the one with its instance id, which is
-      fenced; where the group is stable and its protocol stays, there is no rebalance.
-    - A member that joins again while its JoinGroup waits takes that one's place.
+    - The response is sent when the rebalance completes: when every member has joined, or the rebalance timeout expires.
+    - The first rebalance of a group waits group.initial.rebalance.delay.ms for other members, and again after each that
+      joins, at most for the rebalance timeout (KIP-134).
+    - Members vote for the protocol among those that all support. The leader receives the member list and assigns.
+    - A static member (KIP-345) that joins without a member id replaces and fences the one with its instance id. If the
+      group is stable and its protocol is unchanged, there is no rebalance.
+    - A newer JoinGroup of a member replaces its waiting one.
     - Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
       FENCED_INSTANCE_ID, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - Version 0 has no rebalance timeout: it is the session timeout.
-    - From version 7 on a refusal names no protocol (null); before, its name is empty.
-    - From version 4 on a new dynamic member is given an id, with MEMBER_ID_REQUIRED, and joins with that (KIP-394).
-    - From version 9 on the response asks a leader whose group keeps its assignment to skip it (KIP-814).
+    - Version 0 uses the session timeout as the rebalance timeout.
+    - The protocol name of an error response is null since version 7, and empty before.
+    - Since version 4, a new dynamic member receives an id with MEMBER_ID_REQUIRED, and rejoins with it (KIP-394).
+    - Since version 9, the leader of a group that keeps its assignment is requested to skip the assignment (KIP-814).
 
 Not done
     - None.
@@ -59,7 +59,7 @@ def _failed(request: JoinGroupRequest, version: int, error: WireError) -> JoinGr
     failed=_failed,
 )
 def join_group(request: JoinGroupRequest, context: BrokerContext) -> Reply:
-    """Let a member join."""
+    """Pass the member to the group's coordinator."""
     config = context.services.config
     if not request.group_id:
         raise InvalidGroupIdError

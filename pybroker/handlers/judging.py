@@ -1,7 +1,7 @@
-"""Items of one request, judged one by one: what its client may not do is answered, and the others are worked on.
+"""Authorization of single items of a request: unauthorized items get an error, and the handler processes the others.
 
-Owns how a request is divided by what its handler declares (`of_items`), and how the two answers become one. A handler
-whose items do not stand in a list of the request judges them itself. Must not know any particular API.
+Owns the split of a request by the handler's declaration (`of_items`), and the merge of both responses. A handler whose
+items are not in one list of the request authorizes them itself. Must not know any particular API.
 """
 
 from __future__ import annotations
@@ -30,28 +30,31 @@ Failed = "Callable[[Any, int, WireError], Any]"
 
 
 class _Items(msgspec.Struct, frozen=True):
-    """Items of a request that a requirement is about."""
+    """The items of a request to which a requirement applies."""
 
     requirement: Requirement
     list_name: str
     choose: Callable[[Any, Any], bool]
-    """Whether the requirement is about an item of a request."""
+    """Returns whether the requirement applies to an item of a request."""
     name: Callable[[Any], Any]
 
 
 def may(context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, is_asked: bool = True) -> bool:
-    """Whether the client may do something to a resource."""
+    """Return whether the client is authorized for an operation on a resource."""
     return authorizer.allowed(context, operation, kind, name, is_asked=is_asked)
 
 
 def may_by_id(context: RequestContext, operation: Operation, topic_id: bytes) -> bool:
-    """Whether the client may do something to the topic of an id; one that nobody has is answered as unknown."""
+    """Return whether the client is authorized for an operation on a topic by id.
+
+    True for unknown ids, which fail later.
+    """
     topic = context.image.topics.by_id.get(topic_id)
     return topic is None or may(context, operation, ResourceType.TOPIC, topic.name)
 
 
 def judged(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Requirement, ...], failed: Any) -> Any:
-    """Put before a handler the judgement of the items of its requests; the handler itself where it has none."""
+    """Return the handler with the authorization of its items; the handler itself if it has no such requirements."""
     of_items = tuple(needed for needed in requirements if needed.scope is Scope.ITEM and needed.when is None)
     if not of_items:
         return handle
@@ -70,7 +73,7 @@ def judged(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Req
 def _refused(
     requirements: tuple[Requirement, ...], request: Any, context: RequestContext
 ) -> dict[ErrorCode, dict[str, set[int]]]:
-    """Return which items are refused: by code, then by the list that they are in, their places."""
+    """Return the indices of unauthorized items, by error code and by the name of their list."""
     refused: dict[ErrorCode, dict[str, set[int]]] = {}
     known: dict[tuple[Operation, ResourceType, Any], bool] = {}
     taken: set[tuple[str, int]] = set()
@@ -167,7 +170,7 @@ async def _after(outcome: Any, answers: list[Any]) -> Any:
 
 
 def _joined(response: Any, answers: list[Any]) -> Any:
-    """Add the items of other answers to those of a response."""
+    """Append the items of other responses to the lists of `response`."""
     for answer in answers:
         for name in response.__struct_fields__:
             items = getattr(response, name)

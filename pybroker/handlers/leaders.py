@@ -1,7 +1,7 @@
-"""The partition that a request is about, if this broker leads it.
+"""Lookup of a partition for a request that only its leader serves.
 
-Owns the order of the errors that a client receives otherwise: unknown, in a directory that failed, another broker
-leads, an older or a newer leader epoch. Used by the APIs that read one partition of a log.
+Owns the order of the errors: unknown partition, failed log directory, not the leader, older or newer leader epoch. Used
+by the APIs that read one partition of a log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEADER = "leader"
 
 
 def leading_partition(topic: str, index: int, known_epoch: int, context: BrokerContext) -> Partition:
-    """Return the open partition if this broker leads it at the epoch that the client knows (-1: any).
+    """Return the open partition if this broker is its leader at the client's leader epoch (-1: any).
 
     Raises ApiError.
     """
@@ -41,10 +41,10 @@ def leading_partition(topic: str, index: int, known_epoch: int, context: BrokerC
 
 
 def still_leads(partition: Partition, epoch: int) -> None:
-    """Raise ApiError unless this broker leads the partition under `epoch`, which was read before something else was.
+    """Raise ApiError unless this broker is still leader of the partition in `epoch`.
 
-    Its role changes beside the image, and beside handlers: what a leader of before knows is not what is so under the
-    epoch of the next one.
+    A role may change while a handler runs. Values that are read between reading `epoch` and this check belong to that
+    epoch.
     """
     if partition.role != _LEADER or partition.leader_epoch != epoch:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

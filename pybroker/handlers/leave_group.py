@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave a classic group, or are sent away.
+"""LeaveGroup: members leave a classic group, or are removed from it.
 
 Key
     13
@@ -7,15 +7,15 @@ Versions
     0-5
 
 Behaviour
-    - Each member leaves, or does not, by itself. Without a member id a static member is named by its instance id alone,
-      which is how an administrator sends one away.
-    - The group rebalances at once. Its offsets stay.
-    - An unknown group is UNKNOWN_MEMBER_ID for each member.
+    - Each member succeeds or fails independently. A static member may be identified only by its instance id, without a
+      member id, as administrators do to remove it.
+    - The group rebalances at once. Its offsets are kept.
+    - UNKNOWN_MEMBER_ID for each member of an unknown group.
     - Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - One member in versions 0-2, whose error is the whole answer; many from version 3 on.
-    - From version 5 on members say why (KIP-800); it goes to the broker's log.
+    - One member in versions 0-2, with a top-level error; many since version 3.
+    - Since version 5, members send a reason (KIP-800), which is logged.
 
 Not done
     - None.
@@ -65,7 +65,7 @@ def _failed(request: LeaveGroupRequest, version: int, error: WireError) -> Leave
     failed=_failed,
 )
 def leave_group(request: LeaveGroupRequest, context: BrokerContext) -> Reply | Awaitable[LeaveGroupResponse]:
-    """Let members leave."""
+    """Pass the members to the group's coordinator."""
     if not request.group_id:
         raise InvalidGroupIdError
     if context.version < FIRST_VERSION_WITH_MANY_MEMBERS:
@@ -77,7 +77,7 @@ def leave_group(request: LeaveGroupRequest, context: BrokerContext) -> Reply | A
 
 
 async def _leave_in_parts(request: LeaveGroupRequest, context: BrokerContext) -> LeaveGroupResponse:
-    """Let so many members leave that one decision about all would hold up others: each gets its own result."""
+    """Remove many members in parts, so that the loop serves other requests in between."""
     members: list[MemberResponse] = []
     for part in parts(request.members):
         asked = msgspec.structs.replace(request, members=part)

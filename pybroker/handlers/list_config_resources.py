@@ -1,4 +1,4 @@
-"""ListConfigResources: what has settings that can be described (KIP-1142).
+"""ListConfigResources: lists the resources with configurations (KIP-1142).
 
 Key
     74
@@ -7,12 +7,12 @@ Versions
     0-1
 
 Behaviour
-    - Topics, brokers and their loggers, client metrics, and groups that have settings, of the types asked for, or of
-      all that the version knows.
-    - A type that the version does not know is UNSUPPORTED_VERSION.
+    - Topics, brokers and their loggers, client metrics subscriptions, and groups with configurations: of the requested
+      types, or of all types of the version.
+    - UNSUPPORTED_VERSION for a type that the version does not support.
 
 Version notes
-    - Version 0 lists client metrics alone.
+    - Version 0 lists client metrics subscriptions only.
 
 Not done
     - None.
@@ -59,7 +59,7 @@ def _failed(_request: ListConfigResourcesRequest, _version: int, error: WireErro
     ListConfigResourcesRequest, requires=[of_request(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)], failed=_failed
 )
 def list_config_resources(request: ListConfigResourcesRequest, context: BrokerContext) -> ListConfigResourcesResponse:
-    """List the resources of each type, in the order of Kafka's broker."""
+    """List the resources by type, in the order of Kafka's broker."""
     known = _KNOWN[context.version]
     wanted = request.resource_types or known
     unknown = [resource_type for resource_type in wanted if resource_type not in known]

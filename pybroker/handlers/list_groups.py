@@ -1,4 +1,4 @@
-"""ListGroups: the groups that this broker coordinates.
+"""ListGroups: lists the groups that this broker coordinates.
 
 Key
     16
@@ -7,12 +7,12 @@ Versions
     0-5
 
 Behaviour
-    - Every group of every partition of __consumer_offsets that this broker leads; a client asks all brokers.
-    - Filters by state and type, in any letter case; a name that is no state or type matches nothing.
-    - While one of the partitions is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS.
+    - Every group of the partitions of __consumer_offsets that this broker leads. A client queries all brokers.
+    - Filters by state and type, case-insensitively. An unknown state or type matches no group.
+    - COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is loading.
 
 Version notes
-    - States, and a filter by them, from version 4 on (KIP-518); types from version 5 on (KIP-848).
+    - States and their filter since version 4 (KIP-518); types since version 5 (KIP-848).
 
 Not done
     - None.
@@ -45,13 +45,13 @@ def _failed(_request: ListGroupsRequest, _version: int, error: WireError) -> Lis
     failed=_failed,
 )
 async def list_groups(request: ListGroupsRequest, context: BrokerContext) -> ListGroupsResponse:
-    """List what all coordinators here know."""
+    """List the groups of all coordinator partitions of this broker."""
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = frozenset(kind.strip().lower() for kind in request.types_filter)
     listed = await context.services.groups.submit_all(ListGroups(states, types))
     found = [group for groups in listed for group in groups]
     if not allowed(context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False):
-        # What may not be described is not named.
+        # Groups that the client may not describe are omitted.
         found = [
             one for one in found if may(context, Operation.DESCRIBE, ResourceType.GROUP, one.group_id, is_asked=False)
         ]

@@ -1,4 +1,4 @@
-"""ListOffsets: the offset of a time, or of an end of a partition.
+"""ListOffsets: returns a partition's offset by timestamp, or its earliest or latest offset.
 
 Key
     2
@@ -7,26 +7,27 @@ Versions
     0-11
 
 Behaviour
-    - A time: the first record at or after it that the client may read; none is offset -1 and timestamp -1.
+    - A timestamp: the first record at or after it that the client may read; offset -1 and timestamp -1 if there is
+      none.
     - -1 latest: the high watermark, for read_committed the last stable offset. -2 earliest. -3 the record with the
-      largest timestamp. -4 earliest local, which is the earliest. -5 latest tiered and -6 earliest pending upload: -1.
-    - Offsets never go backwards. A leader that was just elected, and does not know yet what older ones have committed,
-      answers OFFSET_NOT_AVAILABLE for the end and for times beyond the high watermark (KIP-207); before version 5
-      LEADER_NOT_AVAILABLE.
-    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition; a
-      partition that the request has twice is INVALID_REQUEST, one whose log directory failed KAFKA_STORAGE_ERROR.
+      largest timestamp. -4 earliest local, equal to the earliest. -5 latest tiered and -6 earliest pending upload: -1.
+    - Offsets never go backwards. A newly elected leader, whose high watermark is not yet up to date, returns
+      OFFSET_NOT_AVAILABLE for the latest offset and for timestamps beyond the high watermark (KIP-207); before version
+      5, LEADER_NOT_AVAILABLE.
+    - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition;
+      INVALID_REQUEST for a partition that occurs twice, KAFKA_STORAGE_ERROR for a failed log directory.
 
 Version notes
-    - Version 0, which Kafka 4 no longer serves, answers with a list: for -1 the high watermark, for -2 the log start,
-      for a time the first record at or after it, or else the high watermark; behind the first the log start, if more
-      than one is asked for. Kafka gave the beginnings of segments, by the age of their files.
-    - -3 from version 7, -4 from 8, -5 from 9 and -6 from 11 on; earlier, and for other negative times,
+    - Version 0, which Kafka 4 does not serve, returns a list: for -1 the high watermark, for -2 the log start offset,
+      for a timestamp the first record at or after it, or else the high watermark. The log start offset follows if more
+      than one offset is requested. Kafka returned segment base offsets, by the age of their files.
+    - -3 since version 7, -4 since 8, -5 since 9 and -6 since 11; earlier, and for other negative timestamps,
       UNSUPPORTED_VERSION per partition.
-    - Isolation level from version 2, leader epochs from version 4 on.
+    - Isolation level since version 2, leader epochs since version 4.
 
 Not done
-    - Replicas asking (replica_id >= 0) are answered like clients: followers here ask by Fetch alone.
-    - Throttling; timeout_ms (version 10) has nothing to wait for without tiered storage.
+    - Replicas (replica_id >= 0) are served like clients: pybroker's followers use Fetch only.
+    - Throttling; timeout_ms (version 10) has no effect without tiered storage.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ _FIRST_VERSION_WITH_TIME = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _FIRST_VERSION_WITH_ONE_OFFSET = 1
-"""Before, the answer is a list."""
+"""Before it, the response is a list."""
 _FIRST_VERSION_WITH_ISOLATION_LEVEL = 2
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 _READ_COMMITTED = 1
 _NOT_BY_END = frozenset({EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
-"""Times that are looked up without regard to the high watermark."""
+"""Special timestamps whose lookup does not depend on the high watermark."""
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ def _failed(request: ListOffsetsRequest, _version: int, error: WireError) -> Lis
     failed=_failed,
 )
 def list_offsets(request: ListOffsetsRequest, context: BrokerContext) -> Reply:
-    """Look each partition up by itself."""
+    """Look up each partition independently."""
     return context.services.slices.run(_look_up_all(request, context))
 
 
@@ -137,7 +138,7 @@ def _answer(
             context.version >= _FIRST_VERSION_WITH_ISOLATION_LEVEL and request.isolation_level == _READ_COMMITTED
         )
         epoch = partition.leader_epoch
-        # Asked first: an end that is read afterwards is not older.
+        # Read first, so that the end offset is not older.
         lags = partition.lags_its_epoch
         end = partition.last_stable_offset if committed else partition.high_watermark
         found = _look_up(partition, asked.timestamp, end)
@@ -170,7 +171,7 @@ def _check_time(timestamp: int, version: int) -> None:
 
 
 def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
-    """Return what the partition has for a time; nothing at or above `end` is returned."""
+    """Return the result for a timestamp. Records at or above `end` are not returned."""
     if timestamp == LATEST:
         return _Found(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -184,13 +185,13 @@ def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
 
 
 def _old_style(partition: Partition, offset: int, asked: ListOffsetsPartition) -> list[int]:
-    """Return the offset and, behind it, the log start, as far as as many are wanted."""
+    """Return the offset followed by the log start offset, up to the requested number."""
     offsets = [offset, partition.log_start_offset] if offset > partition.log_start_offset else [offset]
     return offsets[: max(asked.max_num_offsets, 0)]
 
 
 def _earliest(partition: Partition) -> _Found:
-    # The epoch is returned where it is known without a search: an empty log, or one that has seen one epoch only.
+    # The epoch is returned if it is known without a search: for an empty log, or one with a single epoch.
     start = partition.log_start_offset
     epoch, epoch_end = partition.end_offset_for_epoch(0)
     if epoch == -1 or epoch_end <= start:

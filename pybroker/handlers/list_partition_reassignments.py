@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: which partitions are getting other replicas (KIP-455).
+"""ListPartitionReassignments: lists the reassignments in progress (KIP-455).
 
 Key
     46
@@ -7,10 +7,10 @@ Versions
     0-0
 
 Behaviour
-    - Null topics are all; an empty list is answered with nothing.
-    - Partitions that are not being reassigned are left out, as are those that are not there and topics without any.
-    - The controller answers; where it cannot, NOT_CONTROLLER is set at the top and the partitions that were named
-      are there without replicas.
+    - Null topics mean all topics; an empty list means none.
+    - Partitions without a reassignment are omitted, as are unknown ones, and topics without any.
+    - Served by the controller. Without one, NOT_CONTROLLER at the top level, and the partitions of the request without
+      replicas.
 
 Version notes
     - None.
@@ -65,7 +65,7 @@ def _failed(
 async def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    """Ask the controller what is in progress."""
+    """Return the controller's reassignments in progress."""
     topics = request.topics
     asked = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
     return ListPartitionReassignmentsResponse(

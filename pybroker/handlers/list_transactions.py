@@ -1,4 +1,4 @@
-"""ListTransactions: the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions: lists the transactional ids that this broker coordinates (KIP-664).
 
 Key
     66
@@ -7,15 +7,15 @@ Versions
     0-2
 
 Behaviour
-    - Every transactional id of every partition of __transaction_state that this broker leads; a client asks all
-      brokers. What may not be described is not named.
-    - Filters by producer id and by state; a name that is no state is named in the answer, and lets nothing through.
-    - While one of the partitions is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS.
+    - Every transactional id of the partitions of __transaction_state that this broker leads. A client queries all
+      brokers. Ids that the client may not describe are omitted.
+    - Filters by producer id and by state. Unknown states are returned, and match no transaction.
+    - COORDINATOR_LOAD_IN_PROGRESS while one of the partitions is loading.
 
 Version notes
-    - From version 1 on a filter by the time since the transaction began (KIP-994); an id without a transaction passes.
-    - From version 2 on a pattern of transactional ids in RE2's syntax (KIP-1152), which matches the whole id;
-      INVALID_REGULAR_EXPRESSION for a text that is none, or is too large a one.
+    - Since version 1, a filter by the duration of the transaction (KIP-994). Ids without a transaction match.
+    - Since version 2, a pattern in RE2's syntax (KIP-1152), which matches whole transactional ids.
+      INVALID_REGULAR_EXPRESSION for an invalid or too large pattern.
 
 Not done
     - None.
@@ -62,7 +62,7 @@ def _failed(_request: ListTransactionsRequest, _version: int, error: WireError) 
     failed=_failed,
 )
 async def list_transactions(request: ListTransactionsRequest, context: BrokerContext) -> ListTransactionsResponse:
-    """List what all coordinators here know."""
+    """List the transactional ids of all coordinator partitions of this broker."""
     asked = frozenset(request.state_filters)
     asked_for = TransactionFilter(
         frozenset(request.producer_id_filters),
@@ -83,7 +83,7 @@ async def list_transactions(request: ListTransactionsRequest, context: BrokerCon
 def _named(
     listed: Iterable[Listed], asked_for: TransactionFilter, context: BrokerContext
 ) -> Sliced[list[TransactionState]]:
-    """Name what is asked for, and may be described."""
+    """Return the transactions that match the filter and that the client may describe."""
     named = []
     for found, now in listed:
         for one, known in found:
