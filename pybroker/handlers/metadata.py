@@ -1,4 +1,4 @@
-"""Metadata: the brokers, and where the partitions of topics are.
+"""Metadata: returns the brokers, and the leaders and replicas of partitions.
 
 Key
     3
@@ -7,27 +7,27 @@ Versions
     0-13
 
 Behaviour
-    - No list of topics is all topics; an empty list is none (all in version 0).
-    - A topic by id that is unknown is UNKNOWN_TOPIC_ID; by name UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION
-      where no topic can have the name.
-    - __cluster_metadata is UNKNOWN_TOPIC_OR_PARTITION, also where the request allows to create topics.
-    - An unknown topic by name is created when both the client and auto.create.topics.enable allow it, and the answer
-      already describes it; of more than auto.create.topics.max.per.request the others stay unknown until they are asked
-      about again. __consumer_offsets is made by the offsets.topic settings, __transaction_state by those of
-      transaction.state.log, __share_group_state by those of share.coordinator.state.topic, others by the defaults.
-    - A partition without a leader is LEADER_NOT_AVAILABLE; its other fields are filled in.
-    - A replica is offline whose broker is fenced or unknown, or whose log directory has failed (version 5 and later).
-    - Fenced brokers are not named; where all are, this one names itself. One that died, and did not leave, is named
-      for two seconds more.
-    - When no address is advertised, a client receives the address that it dialled.
+    - A null list of topics means all topics; an empty list means none (all in version 0).
+    - UNKNOWN_TOPIC_ID for an unknown topic id, UNKNOWN_TOPIC_OR_PARTITION for an unknown name, INVALID_TOPIC_EXCEPTION
+      for an invalid name.
+    - UNKNOWN_TOPIC_OR_PARTITION for __cluster_metadata, also if the request allows topic creation.
+    - An unknown topic by name is created if both the client and auto.create.topics.enable allow it. The response then
+      describes it. A request creates at most auto.create.topics.max.per.request topics; the others stay unknown.
+      __consumer_offsets is created with the offsets.topic settings, __transaction_state with those of
+      transaction.state.log, __share_group_state with those of share.coordinator.state.topic, others with the defaults.
+    - LEADER_NOT_AVAILABLE for a partition without a leader, with its other fields set.
+    - A replica is offline if its broker is fenced or unknown, or its log directory has failed (version 5 and later).
+    - Fenced brokers are not listed; if all are fenced, this broker lists itself. A broker that failed without a
+      controlled shutdown is listed for two more seconds.
+    - Without an advertised address, a client receives the address to which it connected.
 
 Version notes
-    - Versions 0-3 cannot forbid creation: asking is allowing.
-    - Version 8-10 can ask for the cluster's authorized operations, 8 and later for the topics'.
-    - Topics by id: 12 and later. In 10 and 11 an id is INVALID_REQUEST.
+    - Versions 0-3 cannot forbid topic creation.
+    - Versions 8-10 can request the cluster's authorized operations, 8 and later the topics'.
+    - Topics by id: 12 and later. In 10 and 11, INVALID_REQUEST for an id.
 
 Not done
-    - Rebootstrap (version 13's top-level error) is never asked for.
+    - Rebootstrap (version 13's top-level error) is never requested.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ log = logging.getLogger("pybroker.handlers")
 
 _FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 13
 _FIRST_VERSION_WITH_NULL_TOPICS = 1
-"""Null topics are all of them; before, none named are all."""
+"""Since this version, a null list means all topics; before, an empty list does."""
 _FIRST_VERSION_WITH_CREATION_CHOICE = 4
 _FIRST_VERSION_WITH_TOPIC_IDS = 12
-"""Of requests. The responses have ids from version 10 on."""
+"""First request version with topic ids. Responses have ids since version 10."""
 
 
 def _failed(request: MetadataRequest, version: int, error: WireError) -> MetadataResponse:
@@ -131,7 +131,7 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
     judges_itself=True,
 )
 def metadata(request: MetadataRequest, context: BrokerContext) -> Reply | Awaitable[bytes]:
-    """Describe brokers and topics, creating topics where that is asked for."""
+    """Describe brokers and topics, after creating missing topics if the request allows it."""
     _check(request, context.version)
     if context.authorizer is not None:
         return _describe_to_some(request, context)
@@ -139,11 +139,14 @@ def metadata(request: MetadataRequest, context: BrokerContext) -> Reply | Awaita
 
 
 async def _describe_to_some(request: MetadataRequest, context: BrokerContext) -> bytes:
-    """Answer a client that may not describe everything: what it has not named is not named either."""
+    """Describe the topics that the client may describe.
+
+    Others are omitted, or rejected if the request contains them.
+    """
     divided = await context.services.slices.run(_divide(request, context))
     request, refused = divided
     if not request.topics and refused:
-        # An empty list is all topics in the first versions.
+        # An empty list means all topics in version 0.
         outcome: bytes = await context.services.slices.run(
             _build_response(request, context, context.image, {}, refused)
         )
@@ -154,7 +157,7 @@ async def _describe_to_some(request: MetadataRequest, context: BrokerContext) ->
 def _divide(
     request: MetadataRequest, context: BrokerContext
 ) -> Sliced[tuple[MetadataRequest, list[MetadataResponseTopic]]]:
-    """Return the request for what its client may describe, and what is answered for the rest of what it names."""
+    """Return the request with the topics that its client may describe, and the errors of its other topics."""
     if _asks_for_all(request, context.version):
         described = []
         for topic in context.image.topics.by_name.values():
@@ -169,7 +172,7 @@ def _divide(
         name, by_id = asked.name, asked.topic_id != ZERO_UUID
         found = _lookup(asked, context.image)
         if by_id:
-            # The name of a topic that may not be described is not given away, nor whether an id is one.
+            # Neither the name of a topic that may not be described, nor the existence of an id is revealed.
             visible = found is None or may(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
         else:
             visible = may(context, Operation.DESCRIBE, ResourceType.TOPIC, name or "")
@@ -213,7 +216,7 @@ def _describe_to_all(
 
 
 def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
-    """Yield the leaders that an answer would name."""
+    """Yield the leaders that the response would contain."""
     asked = image.topics.by_id.values() if not request.topics else (_lookup(topic, image) for topic in request.topics)
     return (partition.leader for topic in asked if topic is not None for partition in topic.partitions.values())
 
@@ -221,11 +224,11 @@ def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
 async def _wait_and_describe(
     request: MetadataRequest, context: BrokerContext, failed: FailedBrokers, refused: Sequence[MetadataResponseTopic]
 ) -> bytes:
-    """Describe when no leader is suspected any more to be dead, which lasts a moment.
+    """Respond when no leader in the response is suspected to have failed.
 
-    Partitions are shown as they are then; brokers as they were when it was asked, the dead one among them. librdkafka,
-    since 2.10, forgets a broker that an answer does not name before it moves partitions to their new leaders, and
-    those that it had there wait for its next scan, a second later.
+    The response has the partitions at that time, but the brokers at the arrival of the request, including the failed
+    one. librdkafka, since 2.10, drops a broker that is missing in a response before it moves partitions to their new
+    leaders. Partitions of that broker would wait for its next scan, a second later.
     """
     services = context.services
     image = context.image
@@ -252,7 +255,7 @@ def _may_create(request: MetadataRequest, context: BrokerContext) -> bool:
 
 
 def _missing(topics: list[MetadataRequestTopic], context: BrokerContext) -> Sliced[list[str]]:
-    """Find the names that topics can have and none has: each once, one more at most than may be created."""
+    """Return the valid names without a topic, each once, and at most one more than the limit of created topics."""
     known, most = context.image.topics.by_name, context.services.config.auto_create_topics_max_per_request
     missing: dict[str, None] = {}
     for topic in topics:
@@ -260,7 +263,7 @@ def _missing(topics: list[MetadataRequestTopic], context: BrokerContext) -> Slic
         if name is None or name in known or name in missing or topic.topic_id != ZERO_UUID:
             continue
         yield
-        # The metadata log has the name of a topic and is none: it is unknown to clients, as in Kafka.
+        # The metadata log has a topic name, but is unknown to clients, as in Kafka.
         if name_fault(name) is None and name != METADATA_TOPIC:
             missing[name] = None
             if len(missing) > most:
@@ -273,7 +276,7 @@ _INTERNAL = {
     STATE_TOPIC: build_state_topic,
     SHARE_STATE_TOPIC: build_share_state_topic,
 }
-"""How Kafka's own topics are made, also where Metadata is the first to name one."""
+"""The functions that build internal topics, which Metadata may create too."""
 
 
 def _creatable(name: str, context: BrokerContext) -> CreatableTopic:
@@ -303,7 +306,7 @@ async def _create_and_describe(
     results = await services.controller.active().create_topics(topics)
     image = services.image()
     await services.publisher.published(image.offset)
-    # Another request may have created the topic meanwhile, which is as good.
+    # Another request may have created the topic meanwhile.
     errors = {
         result.name: result.error_code
         for result in results
@@ -369,7 +372,7 @@ def _build_response(
 
 
 def _encoded_to_one(context: BrokerContext, working: Mapping[int, Collection[bytes]], topic: TopicImage) -> bytes:
-    """Encode a topic with what this client may do to it, which is not kept."""
+    """Encode a topic with this client's authorized operations, without caching."""
     operations = authorized_operations(context, ResourceType.TOPIC, topic.name)
     return encode_topic(_describe(topic, working, operations), context.version)
 

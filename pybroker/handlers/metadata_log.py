@@ -1,7 +1,6 @@
-"""What requests for the metadata log have in common: whether this node may answer them, and who does if not.
+"""Shared by requests for the metadata log: the check that this node is the leader, and the leader's endpoint.
 
-Owns the rules that Kafka's `KafkaRaftClient` has for Fetch and FetchSnapshot alike, and the endpoint of the leader.
-Must not know what is fetched.
+Owns the rules that Kafka's `KafkaRaftClient` has for both Fetch and FetchSnapshot. Must not know the fetched data.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PARTITION = 0
 
 
 class LeaderEndpoint(NamedTuple):
-    """Where the leader's controller listener is reached."""
+    """The endpoint of the leader's controller listener."""
 
     node_id: int
     host: str
@@ -30,12 +29,12 @@ class LeaderEndpoint(NamedTuple):
 
 
 def is_foreign(cluster_id: str | None, context: RequestContext) -> bool:
-    """Return whether a request names another cluster; one that names none is not doubted."""
+    """Return whether a request is for another cluster. An absent cluster id is accepted."""
     return cluster_id is not None and cluster_id != context.services.cluster_id
 
 
 def check_cluster(cluster_id: str | None, context: RequestContext) -> None:
-    """Refuse a request that names another cluster, in Kafka's words."""
+    """Raise ApiError for a request for another cluster, with Kafka's message."""
     if is_foreign(cluster_id, context):
         raise ApiError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -44,17 +43,17 @@ def check_cluster(cluster_id: str | None, context: RequestContext) -> None:
 
 
 def code_of_leader(code: int) -> int:
-    """Return the code by which a controller that does not lead refuses what only the quorum's leader does."""
+    """Return the error code, with NOT_CONTROLLER replaced by NOT_LEADER_OR_FOLLOWER."""
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if code == ErrorCode.NOT_CONTROLLER else code
 
 
 def is_metadata_log(name: str, topic_id: bytes, partition: int) -> bool:
-    """Return whether a partition, by the name or by the id of its topic, is the metadata log."""
+    """Return whether a partition, by its topic name or topic id, is the metadata log."""
     return partition == PARTITION and (name == TOPIC_NAME or (not name and topic_id == TOPIC_ID))
 
 
 def leader_error(voter: Controller | None, epoch: int) -> ErrorCode:
-    """Return what keeps this node from answering a request of a follower that knows a leader epoch, -1 for none."""
+    """Return the error for a follower's request with its leader epoch (-1: none), NONE if this node is the leader."""
     if voter is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if 0 <= epoch < voter.leader_epoch:
@@ -65,12 +64,12 @@ def leader_error(voter: Controller | None, epoch: int) -> ErrorCode:
 
 
 def leader_of(voter: Controller | None) -> tuple[int, int]:
-    """Return node id and epoch of the leader as far as this node knows."""
+    """Return the leader's node id and epoch as known to this node."""
     return (-1, -1) if voter is None else (voter.leader_id, voter.leader_epoch)
 
 
 def endpoint_of(leader_id: int, context: ControllerContext) -> LeaderEndpoint | None:
-    """Return where a leader is reached, None where that is not known here."""
+    """Return the endpoint of a leader, None if it is unknown."""
     own = context.services.voter
     if own is not None and own.is_dynamic:
         is_known = own.leader_id == leader_id and own.leader_endpoint is not None

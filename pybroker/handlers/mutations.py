@@ -1,10 +1,10 @@
-"""Requests that make or delete partitions, within the quota of their client (KIP-599).
+"""Controller mutation quotas: requests that create or delete partitions (KIP-599).
 
-Owns what becomes of a request's items beyond the quota: THROTTLING_QUOTA_EXCEEDED for clients that know it. Must not
-know what the items are.
+Owns the rejection of items above the quota: THROTTLING_QUOTA_EXCEEDED for clients that know it. Must not know the
+items.
 
-What is refused for another reason has that reason also beyond the quota, and is not counted, as in Kafka: what is
-decided about is counted first, and given back where nothing came of it.
+Items that fail for another reason keep their error and do not count, as in Kafka. Each item is charged first, and
+refunded if it fails.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ async def within_quota(
     do: Callable[[Sequence[Item]], Awaitable[list[Any]]],
     judge: Callable[[Sequence[Item]], Awaitable[list[Any]]],
 ) -> tuple[list[Any], int]:
-    """Return what `do` makes of items, one result for each in their order, and how many ms the client is to wait.
+    """Return the results of `do`, one for each item in their order, and the throttle time in ms.
 
-    Of items beyond the quota it is what `judge` says.
+    Items above the quota have the results of `judge` instead.
 
-    `weigh` returns the partitions of an item, 0 for one that nothing will come of. `judge` decides as `do` does and
-    changes nothing. `strict_since` is the first version whose clients know the error. Results have `error_code`.
+    `weigh` returns the number of partitions of an item, 0 for an item that will fail. `judge` validates like `do`,
+    without changes. `strict_since` is the first version whose clients know the error. Results have `error_code`.
     """
     mutations = context.services.mutations
     user, client_id = context.principal.name, context.client_id or ""

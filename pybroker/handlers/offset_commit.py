@@ -1,4 +1,4 @@
-"""OffsetCommit: keeps how far a group has read.
+"""OffsetCommit: commits offsets of a group.
 
 Key
     8
@@ -7,23 +7,24 @@ Versions
     2-10
 
 Behaviour
-    - Each partition succeeds or fails by itself; the answer comes when the offsets are committed to __consumer_offsets.
-    - A commit with generation -1 and no member id comes from outside of the group: it is taken while the group has no
-      members, and makes a group that only keeps offsets where there is none.
-    - A commit of a member is a sign of life: its session begins anew.
-    - A topic that is unknown is UNKNOWN_TOPIC_OR_PARTITION (UNKNOWN_TOPIC_ID by id), and so is a partition that it does
-      not have; text longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE.
+    - Each partition succeeds or fails independently. The response is sent when the offsets are committed to
+      __consumer_offsets.
+    - A commit with generation -1 and no member id is from outside of the group. It is accepted while the group has no
+      members, and creates a group for offsets only if there is none.
+    - A commit of a member renews its session.
+    - UNKNOWN_TOPIC_OR_PARTITION for an unknown topic or partition (UNKNOWN_TOPIC_ID by id); OFFSET_METADATA_TOO_LARGE
+      for metadata longer than offset.metadata.max.bytes.
     - Errors of all partitions: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (until
-      the leader has assigned), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
-      COORDINATOR_NOT_AVAILABLE (not committed within offsets.commit.timeout.ms; it may be later).
-    - A commit whose record is larger than max.message.bytes of __consumer_offsets is UNKNOWN_SERVER_ERROR.
+      the leader's assignment), STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+      COORDINATOR_NOT_AVAILABLE (not committed within offsets.commit.timeout.ms; it may still be committed).
+    - UNKNOWN_SERVER_ERROR for a commit whose record is larger than max.message.bytes of __consumer_offsets.
 
 Version notes
-    - Versions 2-4 may say how long the offsets are to be kept.
-    - From version 9 on members of groups of KIP-848 commit by their epoch, and a group that is unknown is
-      GROUP_ID_NOT_FOUND; before, it is ILLEGAL_GENERATION.
-    - Topics by id from version 10 on. The id is kept with the offset, so that another topic of the same name does not
-      inherit it.
+    - Versions 2-4 may have the retention time of the offsets.
+    - Since version 9, members of KIP-848 groups commit with their epoch, and an unknown group returns
+      GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION.
+    - Topics by id since version 10. The id is stored with the offset, so that another topic with the same name does not
+      inherit the offset.
 
 Not done
     - None.
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 _Answers = dict[tuple[bytes, str], OffsetCommitResponseTopic]
-"""By id and name of the topic."""
+"""By topic id and name."""
 
 
 def _failed(request: OffsetCommitRequest, _version: int, error: WireError) -> OffsetCommitResponse:
@@ -98,7 +99,7 @@ def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 def offset_commit(
     request: OffsetCommitRequest, context: BrokerContext
 ) -> OffsetCommitResponse | Reply | Awaitable[OffsetCommitResponse]:
-    """Commit what can be, and answer for all."""
+    """Commit the offsets of existing partitions, and return the results of all."""
     version = context.version
     refused = _sort_out(request, context.image.topics, by_id=version >= _FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
@@ -111,7 +112,7 @@ def offset_commit(
 
 
 def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: BrokerContext) -> Reply:
-    """Commit what exists, and answer also for what does not: it has its own error, whatever becomes of the others."""
+    """Commit the offsets of existing partitions, and merge the results with the errors of the others."""
     answer = Reply()
 
     def complete(response: OffsetCommitResponse | None, error: Exception | None) -> None:
@@ -132,7 +133,7 @@ def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: Bro
 async def _commit_in_parts(
     request: OffsetCommitRequest, refused: _Answers, context: BrokerContext
 ) -> OffsetCommitResponse:
-    """Commit so many offsets that one decision about all would hold up others: each partition gets its own result."""
+    """Commit many offsets in parts, so that the loop serves other requests in between."""
     topics: list[OffsetCommitResponseTopic] = []
     overdue: ErrorCode | None = None
     for part in parts_of_lists(request.topics, "partitions"):
@@ -142,20 +143,20 @@ async def _commit_in_parts(
         event = CommitOffsets(msgspec.structs.replace(request, topics=part), context.version)
         try:
             response: OffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-        except Exception as error:  # noqa: BLE001 - the answer to the partitions of this part
+        except Exception as error:  # noqa: BLE001 - it becomes the error of this part's partitions
             code = wire_error(error).code
             topics += [_refused(topic, code) for topic in part]
             if isinstance(error, UncommittedError):
-                overdue = code  # Each part that follows would wait as long.
+                overdue = code  # The following parts would time out too.
         else:
             topics += response.topics
     return _merged(refused, topics)
 
 
 def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> _Answers:
-    """Take out of the request what does not exist, complete names and ids, and return the answers to what is out.
+    """Remove unknown partitions from the request, set both names and ids, and return the removed partitions' errors.
 
-    A topic without partitions is taken out as well, and has no answer where it exists.
+    A topic without partitions is removed too, without a result if it exists.
     """
     refused: _Answers = {}
     is_whole = True
@@ -181,7 +182,7 @@ def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool)
 
 
 def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> OffsetCommitResponseTopic:
-    """Take the partitions out of a topic that it does not have, and return the answer to them."""
+    """Remove unknown partitions from a topic, and return their errors."""
     missing = [partition for partition in topic.partitions if partition.partition_index not in found.partitions]
     topic.partitions = [partition for partition in topic.partitions if partition.partition_index in found.partitions]
     gone = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
@@ -189,14 +190,14 @@ def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> Off
 
 
 def _merged(answers: _Answers, topics: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
-    """Add to the answers those to what exists, and make them the response."""
+    """Return the response with both the errors and the results of existing topics."""
     for topic in topics:
         _add(answers, topic)
     return OffsetCommitResponse(topics=list(answers.values()))
 
 
 def _add(answers: _Answers, topic: OffsetCommitResponseTopic) -> None:
-    """Add the answer to a topic, or to some of its partitions; a topic that is named twice is answered as one."""
+    """Add results of a topic. Results of a topic that occurs twice are merged."""
     before = answers.get((topic.topic_id, topic.name))
     if before is None:
         answers[topic.topic_id, topic.name] = topic

@@ -1,4 +1,4 @@
-"""OffsetDelete: forgets offsets of a group (KIP-496).
+"""OffsetDelete: deletes offsets of a group (KIP-496).
 
 Key
     47
@@ -7,10 +7,10 @@ Versions
     0-0
 
 Behaviour
-    - Each partition succeeds or fails by itself; one that has no offset succeeds.
-    - A topic to which a member is subscribed is GROUP_SUBSCRIBED_TO_TOPIC.
-    - An unknown topic or partition is UNKNOWN_TOPIC_OR_PARTITION.
-    - Errors of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group with members that are no
+    - Each partition succeeds or fails independently. A partition without an offset succeeds.
+    - GROUP_SUBSCRIBED_TO_TOPIC for a topic to which a member is subscribed.
+    - UNKNOWN_TOPIC_OR_PARTITION for an unknown topic or partition.
+    - Errors of the whole request: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (members that are no
       consumers), NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
@@ -80,7 +80,7 @@ def _refused(request: OffsetDeleteRequest, _version: int, error: WireError) -> O
     refused=_refused,
 )
 def offset_delete(request: OffsetDeleteRequest, context: BrokerContext) -> Reply | Awaitable[OffsetDeleteResponse]:
-    """Forget what can be forgotten."""
+    """Delete the offsets of existing partitions."""
     if not request.group_id:
         raise InvalidGroupIdError
     unknown: dict[str, OffsetDeleteResponseTopic] = {}
@@ -96,7 +96,7 @@ def offset_delete(request: OffsetDeleteRequest, context: BrokerContext) -> Reply
 async def _delete_in_parts(
     request: OffsetDeleteRequest, unknown: dict[str, OffsetDeleteResponseTopic], context: BrokerContext
 ) -> OffsetDeleteResponse:
-    """Forget so many offsets that one decision about all would hold up others; what fails ends it."""
+    """Delete many offsets in parts, so that the loop serves other requests in between. The first failure ends it."""
     topics: list[OffsetDeleteResponseTopic] = []
     for part in parts_of_lists(request.topics, "partitions"):
         event = DeleteOffsets(msgspec.structs.replace(request, topics=part))
@@ -108,7 +108,7 @@ async def _delete_in_parts(
 def _split_off(
     topic: OffsetDeleteRequestTopic, topics: TopicsImage, unknown: dict[str, OffsetDeleteResponseTopic]
 ) -> None:
-    """Take out of a topic the partitions that do not exist, and add the answers to them; those of one topic are one."""
+    """Remove unknown partitions from a topic, and add their errors to `unknown`, merged by topic."""
     found = topics.by_name.get(topic.name)
     there = {} if found is None else found.partitions
     missing = [one.partition_index for one in topic.partitions if one.partition_index not in there]
@@ -123,7 +123,7 @@ def _split_off(
 
 
 def _merged(topics: dict[str, OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-    """Add to the answers about what is unknown those about what exists, by topic."""
+    """Merge the errors of unknown partitions with the results of existing ones, by topic."""
     if response.error_code != ErrorCode.NONE:
         return response
     for topic in response.topics:

@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have read.
+"""OffsetFetch: returns committed offsets of groups.
 
 Key
     9
@@ -7,19 +7,19 @@ Versions
     1-10
 
 Behaviour
-    - A partition without a committed offset, and every partition of an unknown group, is offset -1 without an error.
-    - No list of topics is all topics of the group.
+    - A partition without a committed offset, and every partition of an unknown group, has offset -1 and no error.
+    - A null list of topics means all topics of the group.
     - A member of a group of KIP-848 that sends its epoch is checked: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
-    - All offsets of a group are in a response once, however often they are asked for; errors are in it each time.
+    - All offsets of a group are in a response only once, even if they are requested several times. Errors are repeated.
     - Errors of a group: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - Version 1 cannot ask for all topics, and has room for errors in partitions only.
-    - Many groups from version 8 on, each with an error of its own.
-    - From version 7 on the client may ask for stable offsets (KIP-447): a partition whose offset an open transaction
-      may change is UNSTABLE_OFFSET_COMMIT.
-    - Topics by id from version 10 on: an unknown one is UNKNOWN_TOPIC_ID, and an offset that was committed for another
-      topic of the same name is none.
+    - Version 1 cannot request all topics, and has error codes in partitions only.
+    - Many groups since version 8, each with an error code.
+    - Since version 7, the client may request stable offsets (KIP-447): UNSTABLE_OFFSET_COMMIT for a partition whose
+      offset an open transaction may change.
+    - Topics by id since version 10: UNKNOWN_TOPIC_ID for an unknown one. An offset that was committed for another topic
+      with the same name is not returned.
 
 Not done
     - None.
@@ -132,7 +132,7 @@ def offset_fetch(
 
 
 async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> OffsetFetchResponse:
-    """Return the offsets of the groups and topics that the client may describe, and refusals for the others."""
+    """Return the offsets of groups and topics that the client may describe, and errors for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         answers: list[OffsetFetchResponseGroup] = []
         whole: set[str] = set()
@@ -155,7 +155,7 @@ async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> 
 async def _fetch_group(
     group: OffsetFetchRequestGroup, whole: set[str], context: BrokerContext, *, stable: bool
 ) -> list[OffsetFetchResponseGroup]:
-    """Return the answer to one group, none where it is in the request already (`_fetch_whole`)."""
+    """Return the result of one group, or an empty list if the response already has it (`_fetch_whole`)."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         return [OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     if group.topics is None:
@@ -195,7 +195,7 @@ def _with_hidden(answer: OffsetFetchResponseGroup, hidden: list[OffsetFetchReque
 
 
 def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """Make the response of versions that know one group."""
+    """Return the response for versions with a single group."""
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -229,14 +229,14 @@ async def _fetch_many(
         if len(part) == 1 and _weight(part[0]) > MANY:
             answers.append(await _fetch_in_parts(part[0], context, stable=stable))
             continue
-        # All are handed in before the first is awaited: one wake-up decides about them.
+        # All are submitted before the first is awaited, so that they are handled in one batch.
         asked = [_submit(group, context, stable=stable) for group in part]
         answers += [await _answer(group, reply) for group, reply in zip(part, asked, strict=True)]
     return OffsetFetchResponse(groups=answers)
 
 
 def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
-    """Leave out what is asked for again by the same member in the same epoch: all offsets of a group."""
+    """Return the groups without repeated requests of a member, with the same epoch, for all offsets of a group."""
     seen: set[tuple[str, str | None, int]] = set()
     kept = []
     for group in groups:
@@ -252,10 +252,10 @@ def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchR
 async def _fetch_whole(
     group: OffsetFetchRequestGroup, whole: set[str], context: BrokerContext, *, stable: bool
 ) -> list[OffsetFetchResponseGroup]:
-    """Look up all offsets of a group, and add it to `whole`, the groups whose offsets the response has already.
+    """Return all offsets of a group, and add it to `whole`, the groups whose offsets the response already has.
 
-    Who may read them reads the same, whatever member it says to be. So once they are in the response, it is only asked
-    whether the member may, and no answer is that it may: a small request does not ask for many times a large answer.
+    The offsets are the same for every valid member. So for a group in `whole`, only the member is validated, and a
+    valid one has no further result. Otherwise a small request could cause a very large response.
     """
     again = group.group_id in whole
     asked = msgspec.structs.replace(group, topics=[]) if again else group
@@ -269,7 +269,7 @@ async def _fetch_whole(
 
 
 def _weight(group: OffsetFetchRequestGroup) -> int:
-    """Return how much of a decision a group is; one that asks for all of its offsets has a decision for itself."""
+    """Return the weight of a group in a part. A request for all offsets of a group is a part of its own."""
     return MAX_WEIGHT if group.topics is None else 1 + length_of_lists(group.topics, "partition_indexes")
 
 
@@ -280,7 +280,7 @@ async def _fetch_one(group: OffsetFetchRequestGroup, context: BrokerContext, *, 
 async def _fetch_in_parts(
     group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: bool
 ) -> OffsetFetchResponseGroup:
-    """Look up so many offsets that one decision about all would hold up others."""
+    """Return many offsets, read in parts, so that the loop serves other requests in between."""
     topics: list[OffsetFetchResponseTopics] = []
     for part in parts_of_lists(group.topics or [], "partition_indexes"):
         some = msgspec.structs.replace(group, topics=part)
@@ -320,14 +320,14 @@ def _submit(group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: b
 
 
 def _named(topic: OffsetFetchRequestTopics, topics: TopicsImage) -> bool:
-    """Give a topic that is asked for by id its name; whether there is one."""
+    """Set the name of a topic that is requested by id. Return whether the topic exists."""
     found = topics.by_id.get(topic.topic_id)
     topic.name = "" if found is None else found.name
     return found is not None
 
 
 def _with_ids(answer: OffsetFetchResponseGroup, topics: TopicsImage) -> OffsetFetchResponseGroup:
-    """Give the topics of a group their ids; those that are gone have none, and are left out."""
+    """Set the topic ids in a group's result, and remove topics that do not exist."""
     for topic in answer.topics:
         found = topics.by_name.get(topic.name)
         topic.topic_id = ZERO_UUID if found is None else found.topic_id

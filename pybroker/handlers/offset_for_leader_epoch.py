@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends, so that a log which went another way is cut there.
+"""OffsetForLeaderEpoch: returns the end offset of a leader epoch, to truncate diverging logs.
 
 Key
     23
@@ -7,13 +7,13 @@ Versions
     2-4
 
 Behaviour
-    - The largest known epoch at or below the one asked for, and the offset where it ends: that of the next epoch's
-      first record, for the newest epoch the log end.
-    - An epoch newer than all, or no epoch known: epoch and offset -1, and no error.
+    - Returns the largest known epoch at or below the requested one, and its end offset: the start offset of the next
+      epoch, or the log end offset for the newest epoch.
+    - Epoch and offset -1 without an error for an epoch newer than all, or if no epoch is known.
     - UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH per partition.
 
 Version notes
-    - Version 3 adds the replica that asks, which is answered like a consumer; version 4 is flexible.
+    - Version 3 adds the replica id, which has no effect; version 4 is flexible.
 
 Not done
     - Versions 0 and 1, as in Kafka 4.
@@ -72,7 +72,7 @@ def _failed(request: OffsetForLeaderEpochRequest, _version: int, error: WireErro
     failed=_failed,
 )
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: BrokerContext) -> Reply:
-    """Look each partition up by itself."""
+    """Look up each partition independently."""
     return context.services.slices.run(_look_up_all(request, context))
 
 

@@ -1,6 +1,6 @@
-"""Requests of this broker to itself: its handlers are called as for a request that came by the inter-broker listener.
+"""Requests of this broker to itself: handlers are called as for requests on the inter-broker listener.
 
-Owns the envelope of such a request. Must not know any API.
+Owns the origin of such requests. Must not know any API.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class Api(Protocol):
-    """What is needed of an API here."""
+    """The part of an API that is used here."""
 
     @property
     def max_version(self) -> int:
@@ -38,7 +38,7 @@ class Api(Protocol):
 
 
 class OwnOrigin(msgspec.Struct, frozen=True):
-    """The envelope that a request of this broker would have."""
+    """The origin of a request of this broker to itself."""
 
     api_key: int
     api_version: int
@@ -54,14 +54,14 @@ class OwnOrigin(msgspec.Struct, frozen=True):
 
 
 class OwnRequests:
-    """Answers what this broker asks itself."""
+    """Serves requests of this broker to itself."""
 
     def __init__(self, apis: Mapping[int, Api], contexts: Contexts) -> None:
         self._apis = apis
         self._contexts = contexts
 
     async def answer(self, request: Message) -> Message:
-        """Return the response of an API's handler, in the newest version that is served; `request` is not copied."""
+        """Return the response of an API's handler, in the newest served version. `request` is not copied."""
         key = request.__message__.api_key
         assert key is not None
         api, config = self._apis[key], self._contexts.services.config
@@ -71,7 +71,7 @@ class OwnRequests:
             outcome: Any = api.handle(request, context)
             if not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):
                 outcome = await outcome
-        except Exception as error:  # noqa: BLE001  # every failure of a handler is the answer
+        except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
             outcome = api.failed(request, context, error)
         if isinstance(outcome, bytes):
             start = len(response_prefix(key, api.max_version))

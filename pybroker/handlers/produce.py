@@ -1,4 +1,4 @@
-"""Produce: record batches go to the logs of the partitions that this broker leads.
+"""Produce: appends record batches to the logs of partitions that this broker leads.
 
 Key
     0
@@ -7,35 +7,36 @@ Versions
     0-13
 
 Behaviour
-    - Answered wholly in the data plane (native/wire/src/produce.rs); no handler runs here.
-    - A request that names a topic the data plane's table lacks comes up once, is held until the newest metadata is
-      published, and is then decided there, unknown topics failing with UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
-      Producing creates no topic: only Metadata does.
-    - Batches are stored in the topic's compression.type at its level; "producer" leaves them as they came.
-    - A topic of Kafka's own (__consumer_offsets, __transaction_state) is INVALID_TOPIC_EXCEPTION for every client, also
-      for client.id=__admin_client (docs/adr/0098): what coordinators load is what they have written.
-    - Records that break a rule of the topic are named one by one (KIP-467, from version 8 on): those without a key in a
-      compacted topic, and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
-    - A batch of a transaction is appended when the transaction is open in the partition, or when its coordinator says
-      that the partition is part of it: asked once for each transaction and partition (KIP-890). One that comes behind
-      the end of its transaction is INVALID_TXN_STATE, or INVALID_PRODUCER_EPOCH where its epoch has gone by. A
-      coordinator that does not answer is NOT_ENOUGH_REPLICAS, so that clients of any age try again.
-    - A batch of a transaction without a transactional id, or with one that the client may not write as, is
-      TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition; of two producers, INVALID_PRODUCER_ID_MAPPING.
-    - A client beyond its producer_byte_rate is answered at once, with the time that it is to wait; its connection is
-      not read for so long (KIP-13, KIP-219). The bytes of whole requests count, and so does its request_percentage.
-    - acks=0 gets no answer; acks=1 is answered after the append; acks=all when the high watermark has passed the batch.
+    - Served entirely by the data plane (native/wire/src/produce.rs); there is no Python handler.
+    - A request for a topic that is not in the data plane's table is passed to the control plane once, and waits until
+      the newest metadata is published. Then the data plane serves it: UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID
+      for unknown topics. Only Metadata creates topics, not Produce.
+    - Batches are stored with the topic's compression.type and level; "producer" keeps the producer's compression.
+    - INVALID_TOPIC_EXCEPTION for internal topics (__consumer_offsets, __transaction_state) for every client, also for
+      client.id=__admin_client (docs/adr/0098): coordinators load only records that they have written.
+    - Invalid records are returned individually (KIP-467, since version 8): those without a key in a compacted topic,
+      and those outside message.timestamp.before.max.ms and message.timestamp.after.max.ms.
+    - A transactional batch is appended if the transaction is open in the partition, or if its coordinator confirms that
+      the partition is part of it, which is verified once for each transaction and partition (KIP-890). A batch after
+      the end of its transaction returns INVALID_TXN_STATE, or INVALID_PRODUCER_EPOCH if its epoch is old.
+      NOT_ENOUGH_REPLICAS if the coordinator does not respond, so that also old clients retry.
+    - TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition if the request has transactional batches without a
+      transactional id, or with an unauthorized one; INVALID_PRODUCER_ID_MAPPING for batches of two producers.
+    - A client above its producer_byte_rate gets its response at once with a throttle time, for which its connection is
+      muted (KIP-13, KIP-219). The bytes of whole requests count. request_percentage applies too.
+    - acks=0 has no response. The response is sent after the append with acks=1, and when the high watermark has passed
+      the batch with acks=all.
 
 Version notes
-    - Versions 0-2 carry sets of v0 or v1 messages, which Kafka 4 no longer takes. As in Kafka 3 a set is stored as one
-      v2 batch in its wrapper's codec; a wrapper stands alone in its set. A set that is cut is CORRUPT_MESSAGE, where
-      Kafka took what is whole of it; an empty one is no error.
-    - From version 3 on exactly one v2 batch a partition (KIP-98); anything else is INVALID_RECORD.
-    - zstd needs version 7 (KIP-110); earlier it is UNSUPPORTED_COMPRESSION_TYPE.
-    - Before version 4 a failed log directory is NOT_LEADER_OR_FOLLOWER, so that the client asks for metadata again.
-    - TRANSACTION_ABORTABLE from version 11 on, INVALID_TXN_STATE before (KIP-1050). From version 12 on the partition is
-      added to the transaction by what is sent (KIP-890), before it has to have been added by AddPartitionsToTxn.
-    - Topics by id from version 13 on; leader hints from version 10 on (KIP-951).
+    - Versions 0-2 have sets of v0 or v1 messages, which Kafka 4 does not accept. As in Kafka 3, a set is stored as one
+      v2 batch with its wrapper's codec; a wrapper must be the only message of its set. CORRUPT_MESSAGE for a truncated
+      set, of which Kafka appended the complete messages. An empty set is no error.
+    - Since version 3, exactly one v2 batch per partition (KIP-98); INVALID_RECORD for anything else.
+    - zstd needs version 7 (KIP-110); UNSUPPORTED_COMPRESSION_TYPE before.
+    - Before version 4, a failed log directory returns NOT_LEADER_OR_FOLLOWER, so that the client updates its metadata.
+    - TRANSACTION_ABORTABLE since version 11, INVALID_TXN_STATE before (KIP-1050). Since version 12, Produce adds the
+      partition to the transaction (KIP-890). Before, AddPartitionsToTxn must have added it.
+    - Topics by id since version 13; leader hints since version 10 (KIP-951).
 
 Not done
     - Nothing.

@@ -1,4 +1,4 @@
-"""PushTelemetry: a client's metrics (KIP-714).
+"""PushTelemetry: receives a client's metrics (KIP-714).
 
 Key
     72
@@ -7,14 +7,15 @@ Versions
     0-0
 
 Behaviour
-    - What is pushed goes to every receiver of `telemetry.receivers`, off the loop; the answer waits for them. A payload
-      may be compressed with any codec of Kafka's.
-    - Refused, in this order: an id of zeros or of 1, and what comes after a last push, INVALID_REQUEST; a push before
-      the interval is over THROTTLING_QUOTA_EXCEEDED, but the first after GetTelemetrySubscriptions and a last one come
-      when they like; another subscription than the client's UNKNOWN_SUBSCRIPTION_ID; an unknown codec
-      UNSUPPORTED_COMPRESSION_TYPE; more than `telemetry.max.bytes`, as it travels or decompressed, TELEMETRY_TOO_LARGE;
-      what does not decompress, or what a receiver refuses, INVALID_RECORD, upon which clients push no more.
-    - What subscriptions match is what the client's first request to this broker showed.
+    - The metrics are passed to every receiver of `telemetry.receivers`, outside the loop, and the response waits for
+      them. A payload may be compressed with any of Kafka's codecs.
+    - Errors, in this order: INVALID_REQUEST for a reserved id (0 or 1), and for a push after the terminating one;
+      THROTTLING_QUOTA_EXCEEDED for a push within the interval, except for the first after GetTelemetrySubscriptions and
+      a terminating one; UNKNOWN_SUBSCRIPTION_ID for another subscription than the client's;
+      UNSUPPORTED_COMPRESSION_TYPE for an unknown codec; TELEMETRY_TOO_LARGE for more than `telemetry.max.bytes`,
+      compressed or decompressed; INVALID_RECORD if decompression fails or a receiver rejects the metrics, after which
+      clients stop pushing.
+    - Subscriptions are matched against the attributes of the client's first request to this broker.
 
 Version notes
     - None.
@@ -49,7 +50,7 @@ def _failed(_request: PushTelemetryRequest, _version: int, error: WireError) -> 
     failed=_failed,
 )
 async def push_telemetry(request: PushTelemetryRequest, context: BrokerContext) -> PushTelemetryResponse:
-    """Take the metrics, and answer when the receivers have them."""
+    """Pass the metrics to the receivers, and respond when they have processed them."""
     try:
         await telemetry_of(context).push(
             telemetry_client(request.client_instance_id, context),

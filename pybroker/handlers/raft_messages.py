@@ -1,4 +1,4 @@
-"""RaftMessages: messages of one voter of the metadata quorum to another.
+"""RaftMessages: messages between voters of the metadata quorum.
 
 Key
     10001
@@ -7,21 +7,21 @@ Versions
     0-0
 
 Behaviour
-    - Takes the messages in their order; what they lead to goes to the other voters by the connections that this node
-      has opened to them, never back on this one.
-    - Where voters come and go (kraft.version 1), a frame may say where its sender is reached, also one without messages
-      that is for nobody by name (to_id -1): a leader sends its log to a controller that does not vote. The answer says
-      where the leader is reached.
-    - Errors, before anything is taken: INCONSISTENT_CLUSTER_ID for a voter of another cluster, INVALID_VOTER_KEY for a
-      node that is no voter, in another directory, or for messages that are for another voter.
-    - INVALID_REQUEST: a message that is none, or that says what cannot be (an entry that this leader does not have, a
-      batch with a wrong checksum). Those before it are taken.
-    - UNSUPPORTED_VERSION, in the form of version 0 whatever was asked: a voter of another release learns why its
-      messages are not taken, where Kafka would close the connection. What a later release adds goes into tagged fields,
-      or into a version that a voter uses when all others serve it.
+    - Handles the messages in their order. Resulting messages are sent on the connections that this node has opened to
+      other voters, never on the request's connection.
+    - With a dynamic voter set (kraft.version 1), a request may have its sender's endpoint, also a request without
+      messages and without a receiver (to_id -1): a leader sends its log to a controller that is not a voter. The
+      response has the leader's endpoint.
+    - Errors before any message is handled: INCONSISTENT_CLUSTER_ID for a voter of another cluster, INVALID_VOTER_KEY if
+      this node is no voter or has another directory id, or for messages to another voter.
+    - INVALID_REQUEST for a malformed message, or one that contradicts this node's state (an entry that this leader does
+      not have, a batch with a wrong checksum). The messages before it are handled.
+    - UNSUPPORTED_VERSION in a version 0 response to an unsupported version, so that a voter of another release can log
+      the reason, while Kafka would close the connection. Later releases add tagged fields, or a version that a voter
+      uses only when all others support it.
 
 Version notes
-    - Kafka has no such API; its Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch among voters carry the same.
+    - Kafka has no such API; its Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch between voters have the same purpose.
 
 Not done
     - None.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.handlers")
 
 _OLDEST = 0
-"""The version that every release can read."""
+"""The version that every release can decode."""
 
 
 def _failed(_request: RaftMessagesRequest, _version: int, error: WireError) -> RaftMessagesResponse:
@@ -80,7 +80,7 @@ def _unsupported(context: ControllerContext) -> bytes:
     listeners=ListenerRole.CONTROLLER,
 )
 def raft_messages(request: RaftMessagesRequest, context: ControllerContext) -> RaftMessagesResponse:
-    """Step the voter of this node."""
+    """Pass the messages to this node's voter."""
     voter = context.services.voter
     if voter is None:
         raise ApiError(ErrorCode.INVALID_VOTER_KEY, "this node is no voter")

@@ -1,7 +1,7 @@
-"""Registration of APIs: a handler declares its messages and versions, and where it is served, where it is defined.
+"""Registration of APIs: a handler declares its messages, versions and listeners where it is defined.
 
-Owns the tables, one for each role of a listener, that listeners, ApiVersions, metrics and the documentation read. Must
-not know any particular API.
+Owns the tables, one for each listener role. Listeners, ApiVersions, metrics and the documentation read them. Must not
+know any particular API.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound="Callable[[Any, Any], Any]")
 
-# Modules of this package that are no API. Every other module registers exactly one; two may have the key of one API,
-# each for listeners of another role.
+# Modules of this package without an API. Every other module registers exactly one API. Two modules may have the same
+# key, for listeners of different roles.
 SUPPORT = frozenset(
     {
         "__init__",
@@ -53,7 +53,7 @@ SUPPORT = frozenset(
 
 
 class RegisteredApi(NamedTuple):
-    """One API that this node answers, whether here or in the data plane."""
+    """One API of this node, served by a handler or by the data plane."""
 
     key: int
     name: str
@@ -64,26 +64,26 @@ class RegisteredApi(NamedTuple):
     request_type: type[Message]
     requires: Requirements
     handle: Callable[[Any, RequestContext], Any]
-    """The handler, behind what the whole request requires."""
+    """The handler, wrapped by the authorization of the whole request."""
     answer_failure: Callable[[Any, int, WireError], Any]
     answer_unsupported: Callable[[Any], bytes] | None
     in_data_plane: bool
     listeners: ListenerRole = ListenerRole.BROKER
-    """The roles of the listeners that it is served on."""
+    """The roles of the listeners that serve it."""
     forwarded: bool = False
-    """Whether the active controller decides: a broker whose node does not lead the quorum forwards it (KIP-590)."""
+    """Whether the active controller handles it, so that other nodes forward it (KIP-590)."""
     judge_here: Callable[[Any, RequestContext], Any] | None = None
-    """What a broker answers itself of a request that it forwards."""
+    """Handles the parts of a forwarded request that only the broker can."""
 
     @property
     def is_of_brokers(self) -> bool:
-        """Whether brokers alone send it: CLUSTER_ACTION is all that it needs. No client quota counts such requests."""
+        """Whether only brokers send it: it requires only CLUSTER_ACTION. Client quotas do not count such requests."""
         return not isinstance(self.requires, NothingRequired) and all(
             one.operation is Operation.CLUSTER_ACTION for one in self.requires
         )
 
     def prepare(self, request: Any, context: RequestContext) -> Any:
-        """Return what is left of a request that is to be forwarded (`pybroker.net.dispatch.Prepared`); None for all."""
+        """Return the part of a request to be forwarded (`pybroker.net.dispatch.Prepared`); None to forward it whole."""
         return None if self.judge_here is None else self.judge_here(request, context)
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
@@ -91,7 +91,7 @@ class RegisteredApi(NamedTuple):
         return self.answer_failure(request, context.version, wire_error(error))
 
     def unsupported(self, context: RequestContext) -> bytes | None:
-        """Return the answer to a version outside the range, None to close the connection."""
+        """Return the response to a version outside the served range, None to close the connection."""
         return None if self.answer_unsupported is None else self.answer_unsupported(context)
 
 
@@ -113,22 +113,21 @@ def handles(
     judges_itself: bool = False,
     refused: Callable[[Any, int, WireError], Any] | None = None,
 ) -> Callable[[H], H]:
-    """Register the decorated function as the handler of `request_type`, in all versions that the message declares.
+    """Register the decorated function as the handler of `request_type`, in all declared versions.
 
-    `max_version` leaves out later ones, which Kafka has marked unstable, `min_version` those that are not for these
+    `max_version` excludes later versions, which are unstable in Kafka, `min_version` those that are not for these
     listeners.
 
-    `requires` says which operations on which resources a request needs. What its whole needs is asked here, before the
-    function is called. Items that may not be are answered by `refused`, which is `failed` where it is not given, and
-    the function gets the others, unless it `judges_itself`; what an answer may name is for the function to ask about.
+    `requires` declares the required operations on resources. Requirements of the whole request are checked before the
+    function is called. Unauthorized items get their errors by `refused` (default: `failed`), and the function receives
+    the others, unless it `judges_itself`. The function itself checks which resources a response may contain.
 
-    `listeners` are the roles of the listeners that serve it, as Kafka's schema of the request has them. `forwarded`
-    says that the active controller decides, so that a request which comes to any broker is forwarded there. Before
-    that, `judge_here` answers what the broker alone knows: it returns what is left to forward, None for all of it.
+    `listeners` are the roles of the listeners that serve it, as in Kafka's schema of the request. With `forwarded`,
+    brokers forward the request to the active controller. Before that, `judge_here` handles the parts that only the
+    broker can: it returns the rest to forward, None for the whole request.
 
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
-    `failed` builds, from (request, version, error), the response that carries the error in every place where that
-    version has room for one.
+    `failed` builds, from (request, version, error), the response with the error in every error field of that version.
     """
 
     def register(handle: H) -> H:
@@ -168,7 +167,7 @@ def _judged(handle: Callable[[Any, RequestContext], Any], requires: Requirements
 def _authorized(
     handle: Callable[[Any, RequestContext], Any], requires: Requirements
 ) -> Callable[[Any, RequestContext], Any]:
-    """Put before a handler what the whole request requires."""
+    """Return the handler with the authorization of the whole request."""
     if isinstance(requires, NothingRequired):
         return handle
     of_whole = tuple(needed for needed in requires if needed.scope is Scope.REQUEST and needed.when is None)
@@ -187,7 +186,7 @@ def _authorized(
 
 
 def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Requirement]) -> None:
-    """Register an API whose requests on brokers' listeners never come up here, so that ApiVersions lists it."""
+    """Register an API whose requests on broker listeners are served by the data plane, so that ApiVersions lists it."""
 
     def unreachable(*_: Any) -> Any:
         raise AssertionError(f"{request_type.__name__} is answered in the data plane")
@@ -238,7 +237,7 @@ def handler_modules() -> list[str]:
 
 @cache
 def registered_apis(role: ListenerRole = ListenerRole.BROKER) -> Mapping[int, RegisteredApi]:
-    """Import every handler and return the APIs that listeners of one role serve, by key in ascending order."""
+    """Import every handler and return the APIs that listeners of a role serve, sorted by key."""
     for name in handler_modules():
         import_module(f"pybroker.handlers.{name}")
     return dict(sorted(_apis[role].items()))

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter: a controller votes about the metadata log no more (KIP-853).
+"""RemoveRaftVoter: removes a controller from the voters of the metadata quorum (KIP-853).
 
 Key
     81
@@ -7,14 +7,14 @@ Versions
     0-0
 
 Behaviour
-    - A success is answered when the new voters are committed, and on the leader's disk. The leader may be removed: it
-      hands its office over then.
-    - INCONSISTENT_CLUSTER_ID for another cluster's id; none is any cluster's.
+    - The response is sent when the new voter set is committed, and on the leader's disk. The leader may be removed, and
+      then resigns.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; an absent id is accepted.
     - INVALID_REQUEST without a node id and a directory id, and for the only voter. VOTER_NOT_FOUND for a replica that
-      does not vote: another directory is another replica.
-    - UNSUPPORTED_VERSION where controller.quorum.voters names the voters. REQUEST_TIMED_OUT while another change is
-      under way.
-    - A broker forwards it. On controllers' listeners, NOT_LEADER_OR_FOLLOWER from those that do not lead.
+      is no voter: another directory id is another replica.
+    - UNSUPPORTED_VERSION if controller.quorum.voters defines the voters. REQUEST_TIMED_OUT while another change is in
+      progress.
+    - A broker forwards it. On controller listeners, controllers that are not the leader return NOT_LEADER_OR_FOLLOWER.
 
 Version notes
     - None.
@@ -52,7 +52,7 @@ def _failed(_request: RemoveRaftVoterRequest, _version: int, error: WireError) -
     forwarded=True,
 )
 async def remove_raft_voter(request: RemoveRaftVoterRequest, context: RequestContext) -> RemoveRaftVoterResponse:
-    """Have the leader decide."""
+    """Pass the request to the quorum's leader."""
     check_cluster(request.cluster_id, context)
     controller = context.services.controller.own()
     result = await controller.remove_voter(request.voter_id, request.voter_directory_id or NO_DIRECTORY)

@@ -1,4 +1,4 @@
-"""RenewDelegationToken: a delegation token lives longer (KIP-48).
+"""RenewDelegationToken: extends the expiry of a delegation token (KIP-48).
 
 Key
     39
@@ -7,10 +7,10 @@ Versions
     1-2
 
 Behaviour
-    - It ends after the time that was asked for, delegation.token.expiry.time.ms at most, and never after its longest
-      life.
-    - Its owner and its renewers may do so: others get DELEGATION_TOKEN_OWNER_MISMATCH. DELEGATION_TOKEN_NOT_FOUND for
-      an HMAC that is none of a token, DELEGATION_TOKEN_EXPIRED for a token that has ended.
+    - The token expires after the requested period, at most delegation.token.expiry.time.ms, limited by its maximum
+      lifetime.
+    - DELEGATION_TOKEN_OWNER_MISMATCH unless the client is the owner or a renewer. DELEGATION_TOKEN_NOT_FOUND for an
+      unknown HMAC, DELEGATION_TOKEN_EXPIRED for an expired token.
     - DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and DELEGATION_TOKEN_AUTH_DISABLED as for CreateDelegationToken.
 
 Version notes
@@ -54,7 +54,7 @@ def _judge_here(_request: RenewDelegationTokenRequest, context: RequestContext) 
 async def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: RequestContext
 ) -> RenewDelegationTokenResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     check_allowed(context)
     token, services = find_token(context, request.hmac), context.services
     end = await services.controller.own().renew_token(

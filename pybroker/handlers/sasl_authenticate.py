@@ -1,4 +1,4 @@
-"""SaslAuthenticate: a token of the exchange by which a client proves who it is.
+"""SaslAuthenticate: a token of a client's SASL authentication.
 
 Key
     36
@@ -7,15 +7,16 @@ Versions
     0-2
 
 Behaviour
-    - The mechanism that SaslHandshake chose makes the answer's token of the request's. When it is content, the
-      connection is the principal's from its next request on.
-    - A refusal is SASL_AUTHENTICATION_FAILED, in words that do not say whether there is such a user, and the connection
-      ends after connection.failed.authentication.delay.ms (KIP-306). The log says who was refused, from where and why.
-    - A client that has to authenticate again may do so by the same mechanism, as the same principal only (KIP-368).
-    - On a listener without SASL, and on a connection that has authenticated, it is ILLEGAL_SASL_STATE.
+    - The mechanism of SaslHandshake makes the response's token from the request's. After a successful authentication,
+      the connection's next requests have the principal.
+    - SASL_AUTHENTICATION_FAILED for a failure, with a message that does not reveal whether the user exists. The
+      connection is closed after connection.failed.authentication.delay.ms (KIP-306). The user, its address and the
+      reason are logged.
+    - A client can re-authenticate only with the same mechanism and principal (KIP-368).
+    - ILLEGAL_SASL_STATE on a listener without SASL, and on an authenticated connection.
 
 Version notes
-    - session_lifetime_ms from version 1 on: after so many ms nothing but a re-authentication is taken.
+    - session_lifetime_ms since version 1: after this time, only a re-authentication is accepted.
 
 Not done
     - An audit trail beyond the log.
@@ -54,7 +55,7 @@ def _failed(_request: SaslAuthenticateRequest, _version: int, error: WireError) 
 def sasl_authenticate(
     request: SaslAuthenticateRequest, context: RequestContext
 ) -> SaslAuthenticateResponse | Reply | Coroutine[None, None, SaslAuthenticateResponse]:
-    """Take a token."""
+    """Process a token of the client."""
     sasl = context.services.sasl
     if sasl is None:
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE)

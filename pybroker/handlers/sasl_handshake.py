@@ -1,4 +1,4 @@
-"""SaslHandshake: the mechanism by which a client is going to authenticate.
+"""SaslHandshake: selects the mechanism of a client's SASL authentication.
 
 Key
     17
@@ -7,16 +7,15 @@ Versions
     0-1
 
 Behaviour
-    - The answer has all mechanisms of the listener (sasl.enabled.mechanisms). One that it has not is
-      UNSUPPORTED_SASL_MECHANISM, and the connection ends after connection.failed.authentication.delay.ms (KIP-306).
-    - A second handshake during an exchange is ILLEGAL_SASL_STATE, and ends the connection.
-    - On a listener without SASL, and on a connection that has authenticated and need not do so again, it is
-      ILLEGAL_SASL_STATE. Where sessions end (connections.max.reauth.ms) it begins a re-authentication (KIP-368), once
-      in a second at most.
+    - The response has all mechanisms of the listener (sasl.enabled.mechanisms). UNSUPPORTED_SASL_MECHANISM for any
+      other; the connection is then closed after connection.failed.authentication.delay.ms (KIP-306).
+    - ILLEGAL_SASL_STATE for a second handshake during an authentication, and the connection is closed.
+    - ILLEGAL_SASL_STATE on a listener without SASL, and on an authenticated connection without session expiry. With
+      connections.max.reauth.ms, it starts a re-authentication (KIP-368), at most once per second.
 
 Version notes
-    - After version 0 every frame is a token of the exchange, without a head, and so are the answers, up to the proof; a
-      refusal is the end of the connection. A client that has authenticated does not do so again by version 0.
+    - After version 0, every frame of both sides is a token without a header until the authentication completes. A
+      failure closes the connection. Version 0 cannot re-authenticate.
 
 Not done
     - None.
@@ -53,7 +52,7 @@ def _failed(_request: SaslHandshakeRequest, _version: int, error: WireError) -> 
     listeners=ListenerRole.BOTH,
 )
 def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext) -> SaslHandshakeResponse | Reply:
-    """Begin an exchange."""
+    """Start an authentication."""
     sasl = context.services.sasl
     if sasl is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

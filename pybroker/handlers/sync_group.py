@@ -1,4 +1,4 @@
-"""SyncGroup: a member asks for its assignment; the leader brings everyone's.
+"""SyncGroup: a member requests its assignment; the leader sends the assignment of all members.
 
 Key
     14
@@ -7,14 +7,15 @@ Versions
     0-5
 
 Behaviour
-    - The answer comes when the leader's assignment is written, or the group rebalances again (REBALANCE_IN_PROGRESS).
-    - Whom the leader leaves out gets an empty assignment.
-    - Members that do not ask within the group's rebalance timeout are removed, and the group rebalances.
+    - The response is sent when the leader's assignment is committed, or the group rebalances again
+      (REBALANCE_IN_PROGRESS).
+    - A member that the leader omits gets an empty assignment.
+    - Members that do not send it within the group's rebalance timeout are removed, and the group rebalances.
     - Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
       REBALANCE_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 
 Version notes
-    - From version 5 on protocol type and name are sent and have to be the group's (KIP-559).
+    - Since version 5, the protocol type and name are sent and must match the group's (KIP-559).
 
 Not done
     - None.
@@ -50,7 +51,7 @@ def _failed(_request: SyncGroupRequest, _version: int, error: WireError) -> Sync
     failed=_failed,
 )
 def sync_group(request: SyncGroupRequest, context: BrokerContext) -> Reply:
-    """Give a member its assignment."""
+    """Pass the request to the group's coordinator."""
     if context.version >= _FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
     ):

@@ -1,4 +1,4 @@
-"""What the two APIs of telemetry share: the client behind a request, and the service that is asked."""
+"""Shared by both telemetry APIs: the client of a request, and the telemetry service."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from pybroker.telemetry.service import Telemetry
 
 TELEMETRY_KEYS = frozenset({71, 72})
-"""GetTelemetrySubscriptions and PushTelemetry, which a broker without receivers does not serve."""
+"""The keys of GetTelemetrySubscriptions and PushTelemetry, which a broker without receivers does not serve."""
 
 
 def telemetry_of(context: BrokerContext) -> Telemetry:
-    """Return the service; only a broker that has it serves the APIs."""
+    """Return the telemetry service. Only a broker with one serves the APIs."""
     telemetry = context.services.telemetry
     assert telemetry is not None
     return telemetry
 
 
 def telemetry_client(instance_id: bytes, context: BrokerContext) -> Client:
-    """Return the client as its request shows it."""
+    """Return the client's attributes from its request."""
     origin = context.origin
     name, version = origin.software or ("", "")
     return Client(

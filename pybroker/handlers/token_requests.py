@@ -1,6 +1,6 @@
-"""What the APIs of delegation tokens share: who may ask for them at all, and which token is meant.
+"""Shared by the delegation token APIs: the check that a client may use them, and the lookup of a token.
 
-Must not know what an API does with a token.
+Must not know the APIs.
 
 Source: Kafka's KafkaApis.allowTokenRequests.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pybroker.security.delegation_tokens import DelegationTokens
 
 NO_TIME = -1
-"""The time that an error answers, Kafka's `DelegationTokenManager.ErrorTimestamp`."""
+"""The timestamp in error responses, Kafka's `DelegationTokenManager.ErrorTimestamp`."""
 
 
 def check_allowed(context: RequestContext) -> None:
-    """Raise ApiError for a client that has not proved who it is, or did so by a token.
+    """Raise ApiError for a client that is not authenticated, or is authenticated by a token.
 
-    The listener of a forwarded request was judged by the broker that forwards it.
+    For a forwarded request, the forwarding broker has checked the listener.
     """
     is_forwarded = context.forwarded_by_token is not None
     protocol = context.services.config.security_protocols.get(context.listener, "PLAINTEXT")
@@ -35,7 +35,7 @@ def check_allowed(context: RequestContext) -> None:
 
 
 def tokens_of(context: RequestContext) -> DelegationTokens:
-    """Return what checks tokens; raises ApiError where there are none."""
+    """Return the delegation token service. Raises ApiError if tokens are disabled."""
     tokens = context.services.tokens
     if tokens is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
@@ -43,7 +43,7 @@ def tokens_of(context: RequestContext) -> DelegationTokens:
 
 
 def find_token(context: RequestContext, hmac: bytes) -> DelegationToken:
-    """Return the token of an HMAC; raises ApiError where there is none."""
+    """Return the delegation token with this HMAC. Raises ApiError if there is none."""
     token = tokens_of(context).find(hmac)
     if token is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)

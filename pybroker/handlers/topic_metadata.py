@@ -1,7 +1,7 @@
-"""Brokers, topics and partitions of the image in the shapes that Metadata and DescribeCluster answer with.
+"""The brokers and the controller in responses of Metadata and DescribeCluster.
 
-Owns which address of a broker a client receives: the one registered for the listener it came by or, for this broker
-when nothing is advertised, the one it dialled. Must not create anything.
+Owns the choice of a broker's address: the registered address of the request's listener or, for this broker without an
+advertised one, the address to which the client connected. Must not create topics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrokerAddress(msgspec.Struct, frozen=True):
-    """One broker as a client sees it."""
+    """One broker with its address for a client."""
 
     node_id: int
     host: str
@@ -30,9 +30,9 @@ class BrokerAddress(msgspec.Struct, frozen=True):
 def broker_addresses(
     context: RequestContext, *, fenced: bool = False, also: FailedBrokers | None = None
 ) -> Iterator[BrokerAddress]:
-    """Yield the brokers that can be reached by the listener that the request came by.
+    """Yield the brokers that have the request's listener.
 
-    Fenced ones only on demand: all, or those that `also` still names.
+    Fenced brokers are included if `fenced` is set, or if `also` still lists them.
     """
     services, listener = context.services, context.listener
     for broker in context.image.cluster.brokers.values():
@@ -48,11 +48,11 @@ def broker_addresses(
 
 
 def brokers_shown(context: BrokerContext) -> list[BrokerAddress]:
-    """Return the brokers that an answer to Metadata names: never none.
+    """Return the brokers of a Metadata response. The list is never empty.
 
-    One that died a moment ago is among them, so that clients learn of new leaders before they forget it.
-    Where all are fenced, as after the death of all of them, it is this broker that answers. Clients forget brokers
-    that an answer does not name, and librdkafka does not recover from one with topics and without brokers (#5301).
+    It includes brokers that failed a moment ago, so that clients find new leaders before they drop the failed broker.
+    If all are fenced, it has this broker only. Clients drop brokers that are missing in a response, and librdkafka does
+    not recover from a response with topics and without brokers (#5301).
     """
     shown = list(broker_addresses(context, also=context.services.failed_brokers))
     if all(broker.fenced for broker in shown):
@@ -62,10 +62,10 @@ def brokers_shown(context: BrokerContext) -> list[BrokerAddress]:
 
 
 def controller_shown(context: RequestContext, addresses: Iterable[BrokerAddress]) -> int:
-    """Return the broker that clients are to send changes of the metadata to, -1 where the quorum has no leader.
+    """Return the broker to which clients send metadata changes, -1 if the quorum has no leader.
 
-    It is the active controller where that is a broker among `addresses`, else this broker, which forwards: a node that
-    is a controller alone has no listener for clients (Kafka names any broker, KIP-590).
+    It is the active controller if it is one of `addresses`, else this broker, which forwards. A node without the broker
+    role has no listener for clients (Kafka returns any broker, KIP-590).
     """
     leader = context.services.controller.leader_id
     own = context.services.config.node_id

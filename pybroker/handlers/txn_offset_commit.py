@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: keeps how far a group has read as part of a transaction: it counts when the transaction commits.
+"""TxnOffsetCommit: commits offsets of a group as part of a transaction.
 
 Key
     28
@@ -7,23 +7,23 @@ Versions
     0-5
 
 Behaviour
-    - The offsets are written to __consumer_offsets at once, as a batch of the transaction. Until its marker comes they
-      change what OffsetFetch answers in one way: with require_stable their partitions are UNSTABLE_OFFSET_COMMIT.
-    - When the transaction commits, the last commit of a partition counts, whether a transaction made it or not.
-    - Each partition succeeds or fails by itself. A topic or partition that is unknown is UNKNOWN_TOPIC_OR_PARTITION;
-      text longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE.
-    - The first commit of a transaction asks its coordinator whether the group's partition of __consumer_offsets is part
-      of it (KIP-890): INVALID_TXN_STATE where not, TRANSACTION_ABORTABLE from version 4 on. No answer is
-      COORDINATOR_LOAD_IN_PROGRESS: the client retries the commit, and does not find the group's coordinator again.
-    - Errors of all partitions: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION (also for a
-      member's epoch that has passed, KIP-848), INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, NOT_COORDINATOR,
+    - The offsets are written to __consumer_offsets at once, as a batch of the transaction. Until its marker is written,
+      their only effect is that OffsetFetch with require_stable returns UNSTABLE_OFFSET_COMMIT.
+    - When the transaction commits, the last offset commit of a partition counts, whether transactional or not.
+    - Each partition succeeds or fails independently. UNKNOWN_TOPIC_OR_PARTITION for an unknown topic or partition;
+      OFFSET_METADATA_TOO_LARGE for metadata longer than offset.metadata.max.bytes.
+    - The first commit of a transaction verifies with its coordinator that the group's partition of __consumer_offsets
+      is part of it (KIP-890): INVALID_TXN_STATE if not, TRANSACTION_ABORTABLE since version 4.
+      COORDINATOR_LOAD_IN_PROGRESS without a response, so that the client retries without another FindCoordinator.
+    - Errors of all partitions: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION (also for an
+      old member epoch, KIP-848), INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, NOT_COORDINATOR,
       COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 
 Version notes
-    - Before version 2 COORDINATOR_LOAD_IN_PROGRESS is COORDINATOR_NOT_AVAILABLE, which older producers survive.
-    - From version 3 on the consumer's member id and generation are checked (KIP-447); a request that names neither is
-      not.
-    - From version 5 on the coordinator adds the group's partition to the transaction itself (transaction.version 2).
+    - Before version 2, COORDINATOR_NOT_AVAILABLE instead of COORDINATOR_LOAD_IN_PROGRESS, which older producers cannot
+      handle.
+    - Since version 3, the consumer's member id and generation are checked (KIP-447), if the request has either.
+    - Since version 5, the coordinator adds the group's partition to the transaction (transaction.version 2).
 
 Not done
     - None.
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_THAT_KNOWS_LOADING = 2
 _OPEN = 0
-"""The guard of a transaction that is open in the group's partition."""
+"""The guard value of a transaction that is open in the group's partition."""
 
 
 def _failed(request: TxnOffsetCommitRequest, version: int, error: WireError) -> TxnOffsetCommitResponse:
@@ -76,7 +76,7 @@ def _failed(request: TxnOffsetCommitRequest, version: int, error: WireError) -> 
 
 
 def _known(code: ErrorCode, version: int) -> ErrorCode:
-    """Return the code that a client of that version knows."""
+    """Return the error code for a client of that request version."""
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_VERSION_THAT_KNOWS_LOADING:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code
@@ -109,7 +109,7 @@ def _refused(
     failed=_failed,
 )
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: BrokerContext) -> TxnOffsetCommitResponse:
-    """Commit what can be, and answer for all."""
+    """Commit the offsets of existing partitions, and return the results of all."""
     topics: dict[str, TxnOffsetCommitResponseTopic] = {}
     slices = context.services.slices
     ids = await slices.run(_sort_out(request, context.image.topics, topics))
@@ -117,7 +117,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: BrokerCont
         return TxnOffsetCommitResponse(topics=list(topics.values()))
     try:
         guard = await _verify(request, context)
-    except Exception as error:  # noqa: BLE001 - it is the answer to all that was not refused
+    except Exception as error:  # noqa: BLE001 - it becomes the error of all existing partitions
         code = _known(wire_error(error).code, context.version)
         committed = await slices.run(_refused(request.topics, code))
     else:
@@ -132,7 +132,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: BrokerCont
 async def _commit(
     request: TxnOffsetCommitRequest, context: BrokerContext, ids: Mapping[str, bytes], guard: int | None
 ) -> list[TxnOffsetCommitResponseTopic]:
-    """Commit in decisions that hold up nobody for long: each partition gets its own result."""
+    """Commit in parts, so that the loop serves other requests in between."""
     is_one = length_of_lists(request.topics, "partitions") <= MANY
     committed: list[TxnOffsetCommitResponseTopic] = []
     overdue: ErrorCode | None = None
@@ -142,10 +142,10 @@ async def _commit(
             event = CommitTransactionalOffsets(msgspec.structs.replace(request, topics=part), ids, guard)
             try:
                 response: TxnOffsetCommitResponse = await context.services.groups.submit(request.group_id, event)
-            except Exception as error:  # noqa: BLE001 - it is the answer to this part
+            except Exception as error:  # noqa: BLE001 - it becomes the error of this part
                 code = _known(wire_error(error).code, context.version)
                 if isinstance(error, UncommittedError):
-                    overdue = code  # Each part that follows would wait as long.
+                    overdue = code  # The following parts would time out too.
             else:
                 committed += response.topics
                 guard = None if guard is None else _OPEN
@@ -156,7 +156,7 @@ async def _commit(
 
 
 async def _verify(request: TxnOffsetCommitRequest, context: BrokerContext) -> int | None:
-    """Return the guard that the commit is to be appended with; raises why the transaction may not commit offsets."""
+    """Return the verification guard for the append. Raises the error if the transaction may not commit offsets."""
     if not request.group_id:
         raise InvalidGroupIdError
     services = context.services
@@ -182,7 +182,7 @@ async def _verify(request: TxnOffsetCommitRequest, context: BrokerContext) -> in
 def _sort_out(
     request: TxnOffsetCommitRequest, topics: TopicsImage, refused: dict[str, TxnOffsetCommitResponseTopic]
 ) -> Sliced[dict[str, bytes]]:
-    """Take out of the request what does not exist, add the answers to it to `refused`, and return the topics' ids."""
+    """Remove unknown partitions from the request, add their errors to `refused`, and return the topic ids by name."""
     ids = {}
     left = []
     for topic in request.topics:

@@ -1,4 +1,4 @@
-"""UnregisterBroker: the cluster forgets a broker that does not come back (KIP-631).
+"""UnregisterBroker: removes the registration of a broker (KIP-631).
 
 Key
     64
@@ -7,8 +7,9 @@ Versions
     0-0
 
 Behaviour
-    - A success is answered when it is committed: the broker is no leader and, where others are, not in sync any more.
-      It stays a replica of its partitions until they are reassigned. One that is alive registers anew.
+    - The response is sent when the removal is committed. The broker is then no leader, and not in the ISR if there are
+      other in-sync replicas. It stays a replica of its partitions until they are reassigned. A live broker can register
+      again.
     - BROKER_ID_NOT_REGISTERED.
 
 Version notes
@@ -45,6 +46,6 @@ def _failed(_request: UnregisterBrokerRequest, _version: int, error: WireError) 
     forwarded=True,
 )
 async def unregister_broker(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
-    """Have the machine decide."""
+    """Pass the request to the controller."""
     result = await context.services.controller.own().unregister_broker(request.broker_id)
     return UnregisterBrokerResponse(error_code=result.error_code, error_message=result.error_message)

@@ -1,4 +1,4 @@
-"""UpdateFeatures: other levels of the features that the cluster agrees on (KIP-584, KIP-778).
+"""UpdateFeatures: changes the finalized levels of features (KIP-584, KIP-778).
 
 Key
     57
@@ -7,22 +7,22 @@ Versions
     0-2
 
 Behaviour
-    - All or none: the first fault fails the request with INVALID_UPDATE_VERSION, in words that name feature and reason.
-    - A level has to be supported by the controller and every registered broker. It falls only where the update is a
-      safe or unsafe downgrade, and rises only where it is not. Level 0 removes a feature, which holds over restarts.
-    - kraft.version rises from 0 to 1 where every voter can be asked and supports that: the metadata log names the
-      voters from then on (KIP-853). It does not fall.
-    - A success is answered when the levels are committed and ApiVersions returns them. What is as it was writes
-      nothing.
-    - With validate_only nothing is changed.
+    - All updates succeed, or none: the first invalid one fails the request with INVALID_UPDATE_VERSION, with the
+      feature and the reason in the message.
+    - The controller and every registered broker must support the level. It can only decrease with a safe or unsafe
+      downgrade, and only increase with an upgrade. Level 0 removes a feature persistently.
+    - kraft.version can be upgraded from 0 to 1 if every voter is reachable and supports it. The metadata log then
+      contains the voter set (KIP-853). It cannot be downgraded.
+    - The response is sent when the levels are committed and ApiVersions returns them. Unchanged levels write no record.
+    - validate_only does everything but the change.
 
 Version notes
-    - Versions 0 and 1 name each feature in the results, with the message NONE. Version 2 has the top level only.
-    - Version 0 can only go up: allow_downgrade is ignored, as in Kafka 4.
+    - Versions 0 and 1 return a result for each feature, with the message NONE. Version 2 has only the top-level error.
+    - Version 0 can only upgrade: allow_downgrade is ignored, as in Kafka 4.
 
 Not done
-    - metadata.version does not fall: records are written in the versions of the highest level. Kafka lets it fall as
-      far as no record's meaning has changed.
+    - metadata.version cannot be downgraded, because records are written in the versions of the highest level. Kafka
+      allows downgrades between levels without changes of records.
     - Throttling.
     - timeout_ms is ignored.
 """
@@ -62,7 +62,7 @@ def _failed(_request: UpdateFeaturesRequest, _version: int, error: WireError) ->
     forwarded=True,
 )
 async def update_features(request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
-    """Have the controller decide, and wait until this broker knows."""
+    """Pass the request to the controller, and wait until its changes are applied here."""
     services = context.services
     result = await services.controller.own().update_features(
         [

@@ -1,4 +1,4 @@
-"""UpdateRaftVoter: a voter says where it is reached, and which levels of kraft.version it supports (KIP-853).
+"""UpdateRaftVoter: updates a voter's endpoints and its supported levels of kraft.version (KIP-853).
 
 Key
     82
@@ -7,13 +7,13 @@ Versions
     0-0
 
 Behaviour
-    - The leader notes it in the log and answers without waiting for the commit; what it knows already writes nothing.
-    - INCONSISTENT_CLUSTER_ID for another cluster's id; none is any cluster's. FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
-      and NOT_LEADER_OR_FOLLOWER as of Fetch, with the leader that this node knows.
-    - INVALID_REQUEST without a directory id, without an endpoint for the listener that controllers use, and for levels
-      without kraft.version 1. VOTER_NOT_FOUND for a replica that does not vote.
-    - UNSUPPORTED_VERSION where controller.quorum.voters names the voters. REQUEST_TIMED_OUT while another change is
-      under way.
+    - The leader appends the update and responds without waiting for the commit. An unchanged voter writes no record.
+    - INCONSISTENT_CLUSTER_ID for another cluster's id; an absent id is accepted. FENCED_LEADER_EPOCH,
+      UNKNOWN_LEADER_EPOCH and NOT_LEADER_OR_FOLLOWER as in Fetch, with the leader known to this node.
+    - INVALID_REQUEST without a directory id, without an endpoint of the controllers' listener, and for levels without
+      kraft.version 1. VOTER_NOT_FOUND for a replica that is no voter.
+    - UNSUPPORTED_VERSION if controller.quorum.voters defines the voters. REQUEST_TIMED_OUT while another change is in
+      progress.
 
 Version notes
     - None.
@@ -56,7 +56,7 @@ def _failed(_request: UpdateRaftVoterRequest, _version: int, error: WireError) -
     listeners=ListenerRole.CONTROLLER,
 )
 async def update_raft_voter(request: UpdateRaftVoterRequest, context: ControllerContext) -> UpdateRaftVoterResponse:
-    """Have the leader decide."""
+    """Update the voter, and return the leader known to this node."""
     code = await _decide(request, context)
     leader_id, epoch = leader_of(context.services.voter)
     leader = CurrentLeader(leader_id=leader_id, leader_epoch=epoch)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: ends transactions in the partitions that this broker leads.
+"""WriteTxnMarkers: writes transaction markers to partitions that this broker leads.
 
 Key
     27
@@ -7,24 +7,23 @@ Versions
     1-2
 
 Behaviour
-    - Asked by coordinators of transactions, and by tools that end a transaction which nobody coordinates (KIP-664).
-    - The marker of each partition is answered for when it is committed: on every replica in sync, of which
-      min.insync.replicas are needed, and on the device where the log's settings want that. It ends the producer's
-      transaction there: the last stable offset passes it, and read_committed fetches that waited are woken.
-    - In __consumer_offsets the group coordinator writes the marker, and lets the transaction's offsets count or go.
-    - A marker that comes twice is written twice, and changes nothing; a partition that it names twice gets it once.
-    - TRANSACTION_COORDINATOR_FENCED for the coordinator epoch of a predecessor, INVALID_PRODUCER_EPOCH for an epoch of
-      the producer that has gone by, INVALID_REQUEST for an id or epoch of a producer below 0; nothing is written
-      then.
-    - UNKNOWN_TOPIC_OR_PARTITION for a partition that is not here, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
-      KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT for one that is not committed within request.timeout.ms, whose marker may
-      be there all the same.
+    - Sent by transaction coordinators, and by tools that abort hanging transactions (KIP-664).
+    - The response waits until each marker is committed: on every in-sync replica, at least min.insync.replicas, and
+      flushed if the log's settings require it. The marker ends the producer's transaction in the partition: the last
+      stable offset advances, and waiting read_committed fetches are completed.
+    - In __consumer_offsets, the group coordinator writes the marker, and commits or discards the transaction's offsets.
+    - A repeated marker is written again without effect. A partition that occurs twice in a marker gets it once.
+    - TRANSACTION_COORDINATOR_FENCED for an old coordinator epoch, INVALID_PRODUCER_EPOCH for an old producer epoch,
+      INVALID_REQUEST for a negative producer id or epoch; no marker is written then.
+    - UNKNOWN_TOPIC_OR_PARTITION for a partition without a replica here, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+      KAFKA_STORAGE_ERROR; REQUEST_TIMED_OUT for a marker that is not committed within request.timeout.ms, although it
+      may be written.
     - Each marker of the request has a result, in the request's order.
 
 Version notes
-    - From version 2 on the marker says which transaction.version the transaction follows (KIP-1228): by 2 its epoch is
-      beyond that of the transaction's batches, so that a marker of the epoch in force is refused while a transaction is
-      open. Version 1 is read as 0.
+    - Since version 2, a marker has the transaction.version of its transaction (KIP-1228). With 2, its epoch is above
+      that of the transaction's batches, so a marker with the current epoch is rejected while a transaction is open.
+      Request version 1 means transaction.version 0.
 
 Not done
     - Version 0, as in Kafka 4.
@@ -66,11 +65,11 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 100
-"""Markers that a group coordinator is handed before others on the loop have their turn: some milliseconds."""
+"""Markers passed to a group coordinator before the loop continues with other work: some milliseconds."""
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
-"""What a coordinator of transactions expects as NOT_LEADER_OR_FOLLOWER: it finds the leader, and retries."""
+"""Errors that a transaction coordinator expects as NOT_LEADER_OR_FOLLOWER: it finds the leader and retries."""
 
 
 def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) -> WriteTxnMarkersResponse:
@@ -78,16 +77,16 @@ def _failed(request: WriteTxnMarkersRequest, _version: int, error: WireError) ->
 
 
 class _Found(msgspec.Struct):
-    """What there is to write for a request."""
+    """The markers to write for a request."""
 
     codes: list[int]
-    """Of each partition of each marker, once; those of what is written come later."""
+    """The code of each distinct partition of each marker. Codes of written markers are set later."""
     ended: dict[int, EndedTransaction]
-    """By their indexes in `codes`."""
+    """The transactions to end, by index in `codes`."""
     of_groups: dict[int, tuple[int, WritableTxnMarker]]
-    """By their indexes in `codes`, partitions of __consumer_offsets and their markers."""
+    """Partitions of __consumer_offsets with their markers, by index in `codes`."""
     indexes: list[int]
-    """In `codes`, of all partitions of the request in its order."""
+    """The index in `codes` of each partition of the request, in its order."""
 
 
 @handles(
@@ -96,7 +95,7 @@ class _Found(msgspec.Struct):
     failed=_failed,
 )
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: BrokerContext) -> WriteTxnMarkersResponse:
-    """Write all markers, and answer when those are committed that were."""
+    """Write all markers, and respond when they are committed."""
     slices, markers = context.services.slices, context.services.markers
     enough = (Operation.ALTER, Operation.CLUSTER_ACTION)
     if not any(authorizer.allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME) for operation in enough):
@@ -116,7 +115,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: BrokerCont
 
 
 def _look_up(request: WriteTxnMarkersRequest, context: BrokerContext) -> Sliced[_Found]:
-    """Find the partitions that markers are written to, and say of the others why not."""
+    """Return the partitions to which markers are written, and the errors of the others."""
     found = _Found([], {}, {}, [])
     for marker in request.markers:
         known: dict[tuple[str, int], int] = {}
@@ -133,7 +132,7 @@ def _look_up(request: WriteTxnMarkersRequest, context: BrokerContext) -> Sliced[
 
 
 def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, context: BrokerContext) -> ErrorCode:
-    """Add a partition to those that a marker is written to, or return what keeps it from being written."""
+    """Add a partition to the markers to write, or return its error."""
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         return ErrorCode.INVALID_REQUEST
     partition = context.services.partitions.get(topic, index)
@@ -154,7 +153,7 @@ def _sort(marker: WritableTxnMarker, topic: str, index: int, found: _Found, cont
 
 
 async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context: BrokerContext) -> list[ErrorCode]:
-    """Have the group coordinator write markers, some at a time, and all within the time of one."""
+    """Write markers by the group coordinator in parts, all within one request timeout."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + context.services.config.request_timeout_ms / 1000
     codes: list[ErrorCode] = []
@@ -171,7 +170,7 @@ async def _end_in_groups(ended: Sequence[tuple[int, WritableTxnMarker]], context
 async def _end_in_group(
     partition: int, marker: WritableTxnMarker, context: BrokerContext, deadline: float
 ) -> ErrorCode:
-    """Have the group coordinator write a marker: the offsets of the transaction count from then on, or go."""
+    """Write a marker by the group coordinator, which then commits or discards the transaction's offsets."""
     try:
         async with asyncio.timeout_at(deadline):
             await context.services.groups.complete_transaction(
@@ -184,14 +183,14 @@ async def _end_in_group(
             )
     except TimeoutError:
         return ErrorCode.REQUEST_TIMED_OUT
-    except Exception as error:  # noqa: BLE001  # every failure is the answer about its partition
+    except Exception as error:  # noqa: BLE001  # every exception becomes the error of its partition
         code = wire_error(error).code
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_COORDINATED_HERE else code
     return ErrorCode.NONE
 
 
 def _build(request: WriteTxnMarkersRequest, codes: Iterator[int]) -> Sliced[WriteTxnMarkersResponse]:
-    """Build the answer of the codes of every partition of every marker."""
+    """Return the response with the codes of every partition of every marker."""
     response = WriteTxnMarkersResponse(markers=[])
     for marker in request.markers:
         topics = []
