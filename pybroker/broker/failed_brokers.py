@@ -37,9 +37,11 @@ class FailedBrokers:
     ) -> None:
         """Create a record in which no broker has failed.
 
-        Args: image: returns the newest published image. steady_ms: a clock in milliseconds that never goes back. poll:
-        calls `suspect` for brokers whose connection was closed, before the event loop reports it. Otherwise a Metadata
-        request caused by the failure could be served first.
+        Args:
+            image: returns the newest published image.
+            steady_ms: a clock in milliseconds that never goes back.
+            poll: calls `suspect` for brokers whose connection was closed, before the event loop reports it. Otherwise a
+                Metadata request caused by the failure could be served first.
         """
         self._image = image
         self._steady_ms = steady_ms

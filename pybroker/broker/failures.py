@@ -54,7 +54,7 @@ class Failures:
         return await asyncio.shield(self._reason)
 
     def check(self) -> None:
-        """Raise BrokerFailedError where the broker cannot continue."""
+        """Raise BrokerFailedError if the broker cannot continue."""
         if self._reason.done():
             raise BrokerFailedError(self._reason.result())
 

@@ -50,7 +50,7 @@ class Reported(Protocol):
 
     @property
     def error_message(self) -> str | None:
-        """The same in words."""
+        """The error message."""
 
 
 class Registered(Protocol):
@@ -62,7 +62,7 @@ class Registered(Protocol):
 
     @property
     def error_message(self) -> str | None:
-        """The same in words."""
+        """The error message."""
 
     @property
     def broker_epoch(self) -> int:

@@ -24,7 +24,7 @@ class Stage(IntEnum):
     UPKEEP = 1
     """Background tasks of logs start no new work."""
     ACCEPTING = 2
-    """Listeners accept no more connections."""
+    """Listeners do not accept connections any more."""
     PARKED_REQUESTS = 3
     """Delayed requests, such as those of members in a rebalance, are completed so that they do not delay the shutdown.
     """
@@ -33,11 +33,11 @@ class Stage(IntEnum):
     CONNECTIONS = 5
     """Connections are closed. Requests that still arrive are served."""
     EVENTS = 6
-    """Events of the data plane are no more handled."""
+    """Events of the data plane are not handled any more."""
     ROLES = 7
     """Partitions do not change their roles any more."""
     REPORTS = 8
-    """No more reports are sent to the controller."""
+    """Reports are not sent to the controller any more."""
     FLUSHES = 9
     """Flushes in progress are completed."""
     LOGS = 10

@@ -3,9 +3,9 @@
 Owns the processing of requests. Must not know sockets, frames or how a request arrives (`pybroker.net`). Has no state:
 a handler reads one metadata image, calls the controller, partitions or configuration, and builds a response.
 
-    registry        an API is registered where it is defined; everything else derives from that
-    context         what a handler may use, and where the request came from
-    errors          the one place where exceptions become wire codes
-    config_entries  settings as DescribeConfigs and CreateTopics show them
-    topic_metadata  brokers and topics as Metadata and DescribeCluster show them
+    registry        the registration of APIs, from which dispatch, ApiVersions and metrics derive
+    context         the services of a handler, and the origin of its request
+    errors          the mapping from exceptions to error codes
+    config_entries  configuration entries of DescribeConfigs and CreateTopics
+    topic_metadata  the brokers and the controller in Metadata and DescribeCluster
 """

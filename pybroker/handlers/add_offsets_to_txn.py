@@ -10,7 +10,7 @@ Behaviour
     - The group's partition of __consumer_offsets is added to the transaction. Begins a transaction if none is open.
     - INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
       another epoch, CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written.
-    - An empty transactional id is INVALID_REQUEST.
+    - INVALID_REQUEST for an empty transactional id.
 
 Version notes
     - PRODUCER_FENCED since version 2, INVALID_PRODUCER_EPOCH before.

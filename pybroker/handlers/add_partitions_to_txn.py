@@ -12,7 +12,7 @@ Behaviour
     - Begins a transaction if none is open. An error of the transaction is returned for every partition:
       INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
       another epoch, CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written, NOT_COORDINATOR.
-    - An empty transactional id is INVALID_REQUEST.
+    - INVALID_REQUEST for an empty transactional id.
     - Requests with many transactions are processed in parts. After a commit that times out, further transactions of the
       same coordinator are rejected with COORDINATOR_NOT_AVAILABLE at once.
 

@@ -38,7 +38,7 @@ class Form(NamedTuple):
     operations: int
     """The authorized operations in each topic's description."""
     reachable: tuple[int, ...] = ()
-    """Brokers that the client can reach, where the description depends on them."""
+    """The brokers that the client can reach, if the description depends on them."""
 
 
 def encode_topic(topic: MetadataResponseTopic, version: int) -> bytes:

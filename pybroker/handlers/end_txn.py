@@ -12,7 +12,7 @@ Behaviour
     - INVALID_PRODUCER_ID_MAPPING for a transactional id that is unknown or has another producer id, PRODUCER_FENCED for
       another epoch, INVALID_TXN_STATE if no transaction is open, or it has ended the other way.
     - A retried request has the same result as the first one.
-    - An empty transactional id is INVALID_REQUEST.
+    - INVALID_REQUEST for an empty transactional id.
 
 Version notes
     - Since version 5, every end bumps the epoch (KIP-890), which the response returns. An abort needs no open

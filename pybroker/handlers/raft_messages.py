@@ -12,8 +12,8 @@ Behaviour
     - With a dynamic voter set (kraft.version 1), a request may have its sender's endpoint, also a request without
       messages and without a receiver (to_id -1): a leader sends its log to a controller that is not a voter. The
       response has the leader's endpoint.
-    - Errors before any message is handled: INCONSISTENT_CLUSTER_ID for a voter of another cluster, INVALID_VOTER_KEY if
-      this node is no voter or has another directory id, or for messages to another voter.
+    - Errors before any message is handled: INCONSISTENT_CLUSTER_ID for a voter of another cluster, INVALID_VOTER_KEY
+      for a sender that is no voter or has another directory id, and for messages to another voter.
     - INVALID_REQUEST for a malformed message, or one that contradicts this node's state (an entry that this leader does
       not have, a batch with a wrong checksum). The messages before it are handled.
     - UNSUPPORTED_VERSION in a version 0 response to an unsupported version, so that a voter of another release can log

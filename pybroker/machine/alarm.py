@@ -1,7 +1,7 @@
 """The timers of one machine, which share one timer of the event loop.
 
-Owns the order of deadlines. Must not know what a timer's event means. Postponing a timer costs two assignments: most
-timers are session timeouts, which each heartbeat postpones and which rarely expire.
+Owns the order of deadlines. Must not know the events of timers. Postponing a timer costs two assignments: most timers
+are session timeouts, which each heartbeat postpones and which rarely expire.
 
 A deadline is a time of the machine's clock. If that clock can be set, the remaining time is measured by a steady clock:
 setting the time of day neither expires sessions nor postpones timers.

@@ -1,4 +1,4 @@
-"""The shape of a state machine: Machine, Outcome, Timer, Parked.
+"""The interface of a state machine: Machine, Outcome, Timer, Parked.
 
 Owns the types that a machine and the runner exchange. Records, events and replies are the machine's own types.
 """

@@ -196,7 +196,7 @@ class Runner(Generic[Event, Record]):
                 continue  # The caller does not wait any more, and the event is not handled yet.
             try:
                 outcome = handle(event, now)
-            except Exception as error:  # noqa: BLE001 - the answer to this event alone: `handle` changes nothing
+            except Exception as error:  # noqa: BLE001 - fails this event only: `handle` changes nothing
                 self._fail(on_reply, error)
                 continue
             for record in outcome.records:
@@ -209,7 +209,7 @@ class Runner(Generic[Event, Record]):
         """Append the records, and complete the replies when they are committed."""
         try:
             committed = self._append(records) if records else None
-        except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
+        except Exception as error:  # noqa: BLE001 - fails every event of the batch
             self._give_up(draft, decided, error)
             return
         if committed is None:
@@ -230,7 +230,7 @@ class Runner(Generic[Event, Record]):
     async def _wait(self, committed: Awaitable[None]) -> None:
         try:
             await committed
-        except Exception as error:  # noqa: BLE001 - whatever ended the batch is the answer to everyone in it
+        except Exception as error:  # noqa: BLE001 - fails every event of the batch
             self._finish(None, error)
         else:
             self._finish(None, None)

@@ -3,7 +3,7 @@
 Owns the round-robin of slices. Work is a generator that yields every few to a hundred microseconds, where it can be
 interrupted, and returns its result. It runs for `SLICE_S`. Unfinished work is queued behind the other work and
 continues in a later iteration of the loop; each iteration runs one slice. So a request of any size delays other
-responses by one slice. Must not know what the work is.
+responses by one slice. Must not know the work.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Owns draining of events, decoding, version checks, dispatch, order per connectio
 handler: `pybroker.node` passes the dispatch table. Rust owns sockets, frames, Produce and Fetch.
 
     native               the gateway to Rust
-    data_plane_settings  the broker's settings as the data plane gets them
-    listeners            opening listeners and saying where they are
-    dispatch             the table of APIs and what it must know
+    data_plane_settings  the settings of the data plane
+    listeners            the opening of listeners, and their addresses
+    dispatch             the tables of APIs, by listener role
     pipeline             event fd -> drain -> decode -> handle -> encode -> respond
 """

@@ -4,8 +4,8 @@ Owns the raising of the limit and its division between connections, log files an
 metadata log, checkpoints, indexes while they are mapped, Python's own). Must not know connections or logs.
 
     everything else    64 and a sixteenth of the limit
-    connections        half of what is left, at most max.connections
-    files of logs      half of what is left
+    connections        half of the rest, at most max.connections
+    log files          half of the rest
 """
 
 from __future__ import annotations

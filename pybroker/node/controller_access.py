@@ -47,7 +47,7 @@ class ControllerAccess:
     """Connections to controllers; None for a single node, which has the only controller."""
 
     def __init__(self, foundation: Foundation, source: MetadataSource, local: LocalChannel | None) -> None:
-        """`local` is the channel to this node's controller, None where it has none."""
+        """`local` is the channel to this node's controller, None without one."""
         self._config = foundation.config
         self.source = source
         self._offset_in_force: Callable[[], int] = lambda: source.image.offset
@@ -71,7 +71,7 @@ class ControllerAccess:
         )
 
     def follow(self, offset_in_force: Callable[[], int], published: Callable[[int], Awaitable[None]]) -> None:
-        """Set the functions that return the metadata offset in force in the partitions, and that wait for an offset."""
+        """Set the functions that return the metadata offset applied by the partitions, and that wait for an offset."""
         self._offset_in_force, self._published = offset_in_force, published
 
     def _find_leader(self) -> Endpoint | None:
@@ -92,4 +92,4 @@ class ControllerAccess:
 
 
 async def _at_once(_offset: int) -> None:
-    """Do not wait: without a broker, an offset is in force with its image."""
+    """Do not wait: without a broker, an offset is applied with its image."""

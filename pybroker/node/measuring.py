@@ -71,7 +71,7 @@ _NANOSECONDS = 1e9
 
 
 def pause() -> None:
-    """Let other threads run."""
+    """Release the interpreter lock, so that other threads run."""
     time.sleep(_PAUSE_S)
 
 
