@@ -10,7 +10,7 @@ Behaviour
     - Each partition succeeds or fails independently. The response is sent when the offsets are committed to
       __consumer_offsets.
     - A commit with generation -1 and no member id is from outside of the group. It is accepted while the group has no
-      members, and creates a group for offsets only if there is none.
+      members, and creates a group that only stores offsets if there is none.
     - A commit of a member renews its session.
     - UNKNOWN_TOPIC_OR_PARTITION for an unknown topic or partition (UNKNOWN_TOPIC_ID by id); OFFSET_METADATA_TOO_LARGE
       for metadata longer than offset.metadata.max.bytes.
