@@ -33,9 +33,7 @@ log = logging.getLogger("pybroker.broker")
 Response = TypeVar("Response", bound=Message)
 
 _REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's default `request.timeout.ms` of a broker, for requests without a timeout of their own: the first of a
-connection.
-"""
+"""Kafka's default `request.timeout.ms` of a broker, for the first request of a connection."""
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 1_000
 _UNDER_WAY, _WAITING = 16, 10_000
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 SUSPECTED_S = 0.5
 """Maximum time that a broker is suspected, in seconds: elections of a controller and of leaders take less."""
 NAMED_MS = 2_000
-"""Time that a fenced broker is still listed. librdkafka checks its partitions each second, so two of these checks see
-the failed broker and the new leaders.
+"""Time that a fenced broker is still listed.
+
+librdkafka checks its partitions each second, so two of its checks see the failed broker and the new leaders.
 """
 
 
@@ -83,8 +84,9 @@ class FailedBrokers:
             await asyncio.shield(self._changed)
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage, /) -> None:
-        """End the suspicion of brokers that were fenced or registered again, and keep fenced brokers listed for
-        `NAMED_MS`.
+        """End the suspicion of brokers that were fenced or registered again.
+
+        Newly fenced ones stay listed for `NAMED_MS`.
         """
         if image.cluster.brokers is not self._brokers:
             before, self._brokers = self._brokers, image.cluster.brokers

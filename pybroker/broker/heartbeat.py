@@ -75,8 +75,9 @@ class Heartbeats:
         settings: LifecycleSettings,
         now: Callable[[], int],
     ) -> None:
-        """`controller` returns the active controller, `unreachable` is the exception that it raises, and `now` returns
-        milliseconds of a monotonic clock.
+        """`controller` returns the active one, which may raise `unreachable`.
+
+        `now` is a monotonic clock in milliseconds.
         """
         self._node_id = node_id
         self._registration = registration

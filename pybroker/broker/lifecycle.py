@@ -72,9 +72,7 @@ MEMBERSHIP = Transitions("broker membership", Membership.REGISTERING, TRANSITION
 _FIRST_PAUSE_MS = 10
 _FIRST_BACKOFF_MS = 100
 _LONGEST_PAUSE_OF_LEAVING_MS = 200
-"""Maximum pause between heartbeats in a controlled shutdown, which waits for elections and ISR changes: both take
-little time.
-"""
+"""Maximum pause between heartbeats in a controlled shutdown: the awaited elections and ISR changes take little time."""
 _LONGEST_SILENCE_OF_LEAVING_MS = 3_000
 """Maximum time that a shutdown waits for a controller that does not respond. An election of a controller takes less."""
 _LONGEST_LEAVING_MS = 5 * 60_000

@@ -118,9 +118,7 @@ class LiveConfig:
         return made, ignored
 
     def broker_fault(self, configs: Mapping[str, str], /, *, broker: int | None) -> str | None:
-        """Return why the dynamic configurations of one broker, or the cluster-wide defaults (None), are invalid, else
-        None.
-        """
+        """Return why dynamic configurations of a broker, or the cluster-wide ones (None), are invalid, else None."""
         if broker not in (None, self._static.node_id):
             return value_fault(self._static, configs)
         return dynamic_fault(self._static, self.current, configs, is_own=broker is not None)

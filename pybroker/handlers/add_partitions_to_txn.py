@@ -76,9 +76,7 @@ _FIRST_VERSION_WITH_EPOCH_BUMP = 5
 _TRANSACTION_VERSION = 2
 """The level of transaction.version that a client of that request version uses."""
 _AT_ONCE = 200
-"""Transactions, topics and partitions of a request of brokers that are processed before the loop continues with other
-work: some milliseconds.
-"""
+"""Transactions, topics and partitions processed before the loop continues with other work: some milliseconds."""
 
 
 def _failed(request: AddPartitionsToTxnRequest, version: int, error: WireError) -> AddPartitionsToTxnResponse:
@@ -198,8 +196,9 @@ class _Asked:
     def __init__(
         self, transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext, overdue: dict[int, int]
     ) -> None:
-        """`overdue` maps coordinator partitions whose commits timed out to the error code of further transactions: they
-        are rejected, since they would time out too.
+        """`overdue` maps coordinator partitions with a timed-out commit to the error code of further transactions.
+
+        These are rejected, since they would time out too.
         """
         self.settled = Reply()
         """Set when each transaction has its outcome."""

@@ -66,7 +66,7 @@ _FIRST_VERSION_WITH_THROTTLING = 6
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 _LOGS_AWAITED = 100
-"""Maximum new partitions of a request whose response waits for their logs.
+"""Maximum new partitions for which a response waits until their logs are created.
 
 Creating a log takes two syncs of some milliseconds each on a disk: a thousand logs would delay the response for
 seconds.

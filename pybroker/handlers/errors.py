@@ -110,9 +110,7 @@ def wire_error(error: Exception) -> WireError:
 
 
 def fencing(code: int, *, is_known: bool) -> int:
-    """Return the code, with PRODUCER_FENCED (KIP-588) replaced by INVALID_PRODUCER_EPOCH for clients that do not know
-    it.
-    """
+    """Return the code; INVALID_PRODUCER_EPOCH for PRODUCER_FENCED if the client does not know it (KIP-588)."""
     return code if is_known or code != ErrorCode.PRODUCER_FENCED else ErrorCode.INVALID_PRODUCER_EPOCH
 
 

@@ -14,8 +14,8 @@ Behaviour
       connections.max.reauth.ms, it starts a re-authentication (KIP-368), at most once per second.
 
 Version notes
-    - After version 0, every frame of both sides is a token without a header until the authentication completes. A
-      failure closes the connection. Version 0 cannot re-authenticate.
+    - After a handshake of version 0, every frame of both sides is a token without a header until the authentication
+      completes. A failure closes the connection. Version 0 cannot re-authenticate.
 
 Not done
     - None.

@@ -32,8 +32,7 @@ class EventTable:
         self._handlers.setdefault(kind, []).append(handle)
 
     def around_batches(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        """Register `begin` to be called before the events of a wake-up are handled, and `end` before their responses
-        are sent.
+        """Call `begin` before the events of a wake-up are handled, and `end` before their responses are sent.
 
         Every `begin` is followed by its `end`, even if a handler raises.
         """

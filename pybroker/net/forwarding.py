@@ -132,9 +132,7 @@ class Forwarding:
         return payload if prepared is None else prepared.complete(_response(event, payload))
 
     async def _exchange(self, message: bytes, context: Any, timeout_ms: int) -> bytes:
-        """Return the controller's response to a message, after this node's image has reached the controller's committed
-        offset.
-        """
+        """Return the controller's response, after this node's image has reached the controller's committed offset."""
         event: ControlRequest = context.origin
         header = RequestHeader(
             request_api_key=event.api_key,

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 REMEMBERED = 65_536
-"""Maximum clients and entities, besides those of open connections, whose usage the data plane keeps: some hundred bytes
-each.
-"""
+"""Maximum clients and entities without open connections whose usage is kept: some hundred bytes each."""
 FORGOTTEN_AFTER_MS = 3_600_000
 """Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`."""
 

@@ -1,5 +1,4 @@
-"""Verification of transactional Produce requests, which wait in the data plane for the coordinator's response
-(KIP-890).
+"""Verification of transactional Produce requests, which wait in the data plane for its result (KIP-890).
 
 Owns the steps of a verification. A coordinator on this broker is queried first, in the wake-up of the request and
 without a task. If it does not confirm all partitions, the request is verified like all others, with error mapping and

@@ -75,9 +75,7 @@ class ControllerAccess:
         self._offset_in_force, self._published = offset_in_force, published
 
     def _find_leader(self) -> Endpoint | None:
-        """Return the controller listener of the quorum's leader, from the configuration, the quorum or its
-        registration.
-        """
+        """Return the leader's controller listener, from the configuration, the quorum or its registration."""
         leader = self.source.leader_id
         for voter in self._config.quorum_voters:
             if voter.node_id == leader:

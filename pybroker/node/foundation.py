@@ -1,5 +1,4 @@
-"""The parts that all roles of a node share: its directories and their identity, its settings in force, and its
-failures.
+"""The parts that all roles of a node share: directories and their identity, settings in force, and failures.
 
 Owns the directory locks from start to stop, and the shutdown order. Must not know roles.
 """

@@ -34,9 +34,7 @@ def build_observer(foundation: Foundation) -> Observer:
 
 
 async def start_observer(foundation: Foundation, observer: Observer, publishers: Iterable[Publisher]) -> None:
-    """Open the copy of the metadata log, publish its images to `publishers`, and start to fetch from the quorum's
-    leader.
-    """
+    """Open the copy of the metadata log, publish its images, and start to fetch from the quorum's leader."""
     await observer.open(publishers)
     foundation.shut_down.add(Stage.METADATA_LOG, observer, observer.stop)
     observer.start()

@@ -45,8 +45,7 @@ def flexible(api_key: int, version: int) -> bool:
 
 @cache
 def response_prefix(api_key: int, version: int) -> bytes:
-    """Return the bytes after the correlation id in a response header: zero tagged fields in flexible versions, else
-    empty.
+    """Return the response header's bytes after the correlation id: zero tagged fields if flexible, else empty.
 
     ApiVersions has response header 0 in all versions (KIP-511): its client does not know the broker's versions yet.
     """
