@@ -86,7 +86,7 @@ def build_telemetry(config: BrokerConfig, now_ms: Callable[[], int]) -> Telemetr
 def build_tokens(
     config: BrokerConfig, image: Callable[[], MetadataImage], wall_ms: Callable[[], int]
 ) -> DelegationTokens | None:
-    """Return the delegation token store, or None for a node without `delegation.token.secret.key`."""
+    """Return the delegation token service, or None for a node without `delegation.token.secret.key`."""
     secret = config.delegation_token_secret_key
     if secret is None:
         return None

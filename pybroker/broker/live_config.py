@@ -128,11 +128,11 @@ class LiveConfig:
         return topic_fault(configs, self.current)
 
     def min_insync_replicas(self, configs: Mapping[str, str], /) -> int:
-        """Return `min.insync.replicas` of a topic with these configurations of its own."""
+        """Return `min.insync.replicas` of a topic with these own configurations."""
         return TopicConfig.stored(configs, self.current)[0].min_insync_replicas
 
     def elects_uncleanly(self, configs: Mapping[str, str], /) -> bool:
-        """Return `unclean.leader.election.enable` of a topic with these configurations of its own."""
+        """Return `unclean.leader.election.enable` of a topic with these own configurations."""
         return TopicConfig.stored(configs, self.current)[0].unclean_leader_election_enable
 
     def group_fault(self, configs: Mapping[str, str], /) -> str | None:

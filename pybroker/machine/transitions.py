@@ -30,7 +30,7 @@ class Transitions(Generic[State, Trigger]):
         self.table = dict(table)
 
     def following(self, state: State, trigger: Trigger) -> State:
-        """Return the state after `trigger` in `state`; raises `TransitionError` when the table does not list it."""
+        """Return the state after `trigger` in `state`. Raises `TransitionError` if the table does not list it."""
         try:
             return self.table[state, trigger]
         except KeyError:

@@ -22,7 +22,7 @@ LEAF_ENTRIES = 32
 
 _Node = dict[str, V] | tuple["_Node[V]", ...]
 _Change = tuple[int, str, V | None]
-"""The bits of the key's hash that no node has used yet, the key, and the value; None removes the key."""
+"""The unused bits of the key's hash, the key, and the value. A value of None removes the key."""
 
 
 class PersistentMap(Mapping[str, V], Generic[V]):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class BrokerPart(msgspec.Struct, frozen=True, eq=False):
-    """One run of a node's broker, by its stages."""
+    """The broker of one run of a node, made of its stages."""
 
     foundation: Foundation
     plugins: Plugins

@@ -91,7 +91,7 @@ def listen_for_nodes(foundation: Foundation) -> ControllerListening | None:
 
 
 class ControllerPart(msgspec.Struct, frozen=True, eq=False):
-    """One run of a node's controller."""
+    """The controller of one run of a node."""
 
     foundation: Foundation
     listening: ControllerListening | None

@@ -28,7 +28,7 @@ class BrokersPartitions:
     def __init__(
         self, find: Callable[[str, int], Partition | None], markers: Markers, now_ms: Callable[[], int]
     ) -> None:
-        """`now_ms` is the time in milliseconds."""
+        """`now_ms` returns the time of day in milliseconds."""
         self._find = find
         self._markers = markers
         self._now_ms = now_ms
