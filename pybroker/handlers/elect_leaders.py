@@ -24,7 +24,6 @@ Version notes
 
 Not done
     - Throttling.
-    - Eligible leader replicas (KIP-966) are not kept, so none of them is elected.
     - timeout_ms is ignored.
 """
 

@@ -8,8 +8,8 @@ Versions
 
 Behaviour
     - The response is sent when the removal is committed. The broker is then no leader, and not in the ISR if there are
-      other in-sync replicas. It stays a replica of its partitions until they are reassigned. A live broker can register
-      again.
+      other in-sync replicas. It stays a replica of its partitions until they are reassigned. A live broker registers
+      again when it is restarted.
     - BROKER_ID_NOT_REGISTERED.
 
 Version notes
