@@ -1,8 +1,8 @@
-"""Topics as answers describe them, encoded: what the image fixes is encoded once for each state of a topic.
+"""A cache of topics encoded for Metadata responses: each state of a topic is encoded once.
 
-Owns the bytes of each topic in a Metadata response, by version and authorized operations, and how many are kept. A
-topic that did not change is the same object in the next image, so its bytes stay; a change of the brokers, on which the
-offline replicas depend, drops all. The caller describes a topic.
+Owns the bytes of each topic by response version and authorized operations, and the limit of the cache. A topic that did
+not change is the same object in the next image, so its bytes stay. The offline replicas depend on the brokers, so a
+change of the brokers drops all topics. The caller describes a topic.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 * 1024 * 1024
 """Maximum bytes of cached topics. If they are exceeded, all are dropped and encoded again on demand."""
 _OF_AN_ENTRY = 200
-"""Bytes that a kept topic takes beside its own."""
+"""Overhead of a cached topic in bytes."""
 FIRST_VERSION_WITH_OPERATIONS, LAST_VERSION_WITH_CLUSTER_OPERATIONS = 8, 10
-"""Authorized operations; those of the cluster went to DescribeCluster, those of topics stayed (KIP-700)."""
+"""Authorized operations. Later versions have those of topics only, and DescribeCluster the cluster's (KIP-700)."""
 _AT_ONCE = 64
 """Number of topics looked up between two yields."""
 

@@ -104,7 +104,7 @@ def _allowed(context: RequestContext, needed: Requirement, name: Any) -> bool:
 
 
 def _named(needed: Requirement, request: Message, version: int) -> Iterator[tuple[str, int, Any]]:
-    """Yield the list, the place in it and the name of each resource; no list for one that the whole request names."""
+    """Yield list, index in the list and name of each resource; the list is "" for a resource of the whole request."""
     for selector in needed.selectors:
         if not selector.is_in(version):
             continue
