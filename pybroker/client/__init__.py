@@ -1,8 +1,8 @@
 """Clients of any Kafka: Producer, Consumer, Fetcher and Admin, blocking and over asyncio.
 
-`Admin` and a consumer's membership speak the declared protocol in Python. Records travel through the native engine
-(`native/client/src`) and are touched in Python only one by one, when a program asks for them so; by
-`ColumnFetcher` and `send_columns` they come and go as Arrow columns. Knows no broker of ours.
+`Admin` and the group membership of consumers encode requests in Python. Records pass through the native engine
+(`native/client/src`); Python objects are made only where a program reads or sends records one by one.
+`ColumnFetcher` and `send_columns` exchange Arrow columns. This package must not depend on pybroker's broker.
 """
 
 from __future__ import annotations
@@ -208,8 +208,9 @@ _HOMES = {
     "pybroker.client.transaction.suspended": ("SuspendedTransaction",),
     "pybroker.protocol.errors": ("ErrorCode",),
 }
-"""Module -> what it has of `__all__`. It is imported when the first of its names is asked for: a broker, which needs
-no more than connections and errors, starts without the rest."""
+"""Names of `__all__` by module. A module is imported on the first access to one of its names, so a broker, which needs
+only connections and errors, does not import the others.
+"""
 
 
 def __getattr__(name: str) -> object:

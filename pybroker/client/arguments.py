@@ -1,7 +1,7 @@
-"""The arguments of public calls, compared with the annotations of the methods before anything is done.
+"""Checks of the arguments of public calls against the annotations of the methods.
 
-Owns which values fit an annotation, the ranges of times and counts by the argument's name, and the sentences of the
-errors. Knows no client: `check_arguments` and `pybroker.client.one_caller` add the checks to a class.
+Owns which values fit an annotation, the ranges of times and counts by argument name, and the error messages. Must
+not depend on a client: `check_arguments` and `pybroker.client.one_caller` add the checks to a class.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pybroker.client.errors import ArgumentError, SettingError
 Class = TypeVar("Class", bound=type)
 
 _LEAST = {"timeout_s": 0, "timeout_ms": 0, "max_records": 1, "max_bytes": 1}
-"""Arguments with a lowest value; none of them may be NaN."""
+"""Lowest values by argument name. NaN is rejected."""
 _EXAMPLES = {
     "str": "'orders'",
     "int": "1",
@@ -49,7 +49,7 @@ class Arguments:
         self._further = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self._hints = {name: hint for name, hint in hints.items() if hint is not Any}
         self._plain = {name: frozenset(_plain_types(hint)) for name, hint in self._hints.items()}
-        """By argument, the classes whose instances are accepted without a further check."""
+        """Classes by argument whose instances are accepted without a further check."""
 
     def check(self, client: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise ArgumentError for a value of a wrong type, and SettingError for one out of its range."""
@@ -78,7 +78,7 @@ class Arguments:
 
 
 def check_arguments(cls: Class) -> Class:
-    """Have every public method of a class check its arguments."""
+    """Wrap every public method of a class with a check of its arguments."""
     for name in dir(cls):
         function = inspect.getattr_static(cls, name)
         if not name.startswith("_") and inspect.isfunction(function):
@@ -110,7 +110,7 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
 
 
 def refuse_keywords(init: Callable[..., None]) -> Any:
-    """Return an `__init__` whose error for an unknown keyword shows where settings are given."""
+    """Wrap `__init__`: the error for an unknown keyword explains where settings are given."""
     known = frozenset(inspect.signature(init).parameters)
 
     @functools.wraps(init)
@@ -136,7 +136,9 @@ def _is_required(init: Callable[..., None]) -> bool:
 
 
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Evaluate the annotations of parameters; a native class in that of the result may not take type arguments."""
+    """Evaluate the annotations of parameters. The return annotation is skipped: a native class may not be
+    subscriptable.
+    """
     written = inspect.unwrap(function)
     parameters = {name: hint for name, hint in written.__annotations__.items() if name != "return"}
     return typing.get_type_hints(types.SimpleNamespace(__annotations__=parameters), written.__globals__)
@@ -151,14 +153,14 @@ def _plain_types(hint: Any) -> list[type]:
 
 
 def _find_misfit(value: Any, hint: Any) -> tuple[Any, Any] | None:
-    """Return the part of a value that does not fit a type, with the type that it must have; None where all fits."""
+    """Return the part of a value that does not fit a type, and the type that it must have; None where all fits."""
     origin: Any = typing.get_origin(hint)
     inner = typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         misfits = [_find_misfit(value, arm) for arm in inner]
         if None in misfits:
             return None
-        # The part of the arm that fits best, which is the one that found a part inside of the value.
+        # The best fitting union member is the one whose misfit is a part inside of the value.
         return next((m for m in misfits if m is not None and m[0] is not value), (value, hint))
     if origin is None:
         return None if _is_of(value, hint) else (value, hint)
@@ -198,7 +200,7 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 def _describe(hint: Any) -> str:
-    """Return a type as a reader knows it: without modules."""
+    """Return the name of a type without modules, for messages."""
     text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
     return re.sub(r"[\w.]+\.(?=\w)", "", text).replace("NoneType", "None")
 

@@ -1,4 +1,4 @@
-"""Clients that are closed at the end of a `with` block, whatever happens in it."""
+"""Base classes of clients: a `with` block closes the client at its end, also after an exception."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Closing(ABC):
-    """`with ... as client:` ends with `close`. A forked child cannot use the client."""
+    """At the end of `with ... as client:` the client is closed. A forked child cannot use the client."""
 
     __slots__ = ()
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
-        """Make the client, and note that it is of this process."""
+        """Create the client, and register it as a client of this process."""
         self = super().__new__(cls)
         register(self)
         return self
@@ -35,12 +35,12 @@ class Closing(ABC):
         self._leave(error)
 
     def _leave(self, _error: BaseException | None) -> None:
-        """Close at the end of a block, which ends with an error or without."""
+        """Close at the end of a block, with the error that ends it or None."""
         self.close()
 
 
 class AsyncClosing(ABC):
-    """`async with ... as client:` ends with `close`. A forked child cannot use the client."""
+    """At the end of `async with ... as client:` the client is closed. A forked child cannot use the client."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""Arrow data on its way to a producer's engine, and what an asyncio producer returns for it.
+"""Arrow data that a producer sends, and the delivery that an asyncio producer returns for it.
 
-Owns which exports of Arrow's PyCapsule interface are taken. The engine checks the columns and sends the rows.
+Owns which exports of Arrow's PyCapsule interface are accepted. The engine checks the columns and sends the rows.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from pybroker.client.errors import SettingError
 
 
 class ArrowArray(Protocol):
-    """Whatever exports an array by Arrow's PyCapsule interface."""
+    """An object that exports an array by Arrow's PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules with schema and array."""
+        """Return capsules with schema and array."""
         ...
 
 
 class ArrowStream(Protocol):
-    """Whatever exports a stream of arrays by Arrow's PyCapsule interface."""
+    """An object that exports a stream of arrays by Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule with the stream."""
+        """Return a capsule with the stream."""
         ...
 
 
 def sending(
     producer: native.Producer, batch: ArrowArray | ArrowStream, topic: str | None, *, calls_partitioner: bool
 ) -> Callable[[], native.RowsDelivery]:
-    """Export Arrow data; return the call of the engine that sends its rows, which waits as `Producer.send_columns`.
+    """Export Arrow data. Returns the engine's call that sends its rows, which waits as `Producer.send_columns`.
 
     Args:
         calls_partitioner: the producer's partitioner is a function, which is not called for rows.
@@ -55,7 +55,7 @@ def sending(
 
 
 class AsyncRowsDelivery:
-    """The fate of rows of Arrow data that were sent together by an `AsyncProducer`; `len` is how many were sent."""
+    """The delivery of Arrow rows that an `AsyncProducer` sent together; `len` is the number of rows."""
 
     def __init__(self, rows: native.RowsDelivery) -> None:
         self._rows = rows
@@ -69,31 +69,32 @@ class AsyncRowsDelivery:
         return True
 
     def done(self) -> bool:
-        """Whether the fate of every row is known."""
+        """Whether every row is acknowledged or failed."""
         return self._rows.done()
 
     async def result(self) -> int:
-        """Wait until every row is acknowledged; return how many there are.
+        """Wait until every row is acknowledged, and return the number of rows.
 
-        Raises what the first row that was not delivered was given up for, with the count, when all are decided.
+        Raises the error of the first row that failed, with the count of failures, once every row is acknowledged or
+        failed.
         """
         await self._decided.wait()
         return self._rows.result(0)
 
 
 class PendingRows:
-    """One asyncio producer's rows whose fate is not known."""
+    """The incomplete row deliveries of one asyncio producer."""
 
     def __init__(self) -> None:
         self._pending: list[AsyncRowsDelivery] = []
 
     def add(self, delivery: AsyncRowsDelivery) -> None:
-        """Watch rows that were sent."""
+        """Add a delivery."""
         self._pending.append(delivery)
         self.settle()
 
     def settle(self) -> bool:
-        """Complete those whose fate is known by now; return whether there were any."""
+        """Complete the deliveries that have finished. Returns whether there were any."""
         before, self._pending = self._pending, []
         for delivery in before:
             if delivery.done():

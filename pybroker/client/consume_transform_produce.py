@@ -1,7 +1,7 @@
-"""Consume, transform, produce: each batch of records becomes output and a committed position in one transaction.
+"""Consume, transform, produce: one transaction for each batch, with its output records and its committed offsets.
 
-Owns what a program would have to get right by hand: where reading begins again after an abort, which failures end in a
-new producer, and which end the program. Of every input record, the output is written once (KIP-98, KIP-447).
+Owns the error handling of such a program: from which offset to read after an abort, which failures require a new
+producer, and which end the program. The output of each input record is written exactly once (KIP-98, KIP-447).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger("pybroker.client")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A record to write, as `Producer.send` takes it."""
+    """A record to write: the arguments of `Producer.send`."""
 
     topic: str
     value: bytes | None
@@ -41,15 +41,17 @@ class Output:
 
 
 Transform = Callable[[Sequence[Record]], Iterable[Output]]
-"""What is made of the records of one poll. It may be called again with the same records: it has no other effect."""
+"""Returns the output of the records of one poll. It may be called again with the same records, so it must be free of
+side effects.
+"""
 
 
 @one_caller(free=("close",))
 class ConsumeTransformProduce(Closing):
     """`with ConsumeTransformProduce(servers, ["in"], copy, group_id="g", transactional_id="g-1") as job: job.run()`.
 
-    Programs of one group share the partitions of the topics; each has a `transactional_id` of its own, which it keeps
-    when it is started anew. One thread at a time; any thread may close it.
+    Programs of one group share the partitions of the topics. Each has a `transactional_id` of its own, which it keeps
+    after a restart. One thread at a time; any thread may close it.
     """
 
     def __init__(
@@ -63,19 +65,20 @@ class ConsumeTransformProduce(Closing):
         consumer: Mapping[str, Any] | None = None,
         producer: Mapping[str, Any] | None = None,
     ) -> None:
-        """`consumer` and `producer` are further settings of each; without any, the consumer reads what is committed.
+        """`consumer` and `producer` are further settings of each client. The consumer reads committed records by
+        default.
 
         Raises SettingError and, as `Producer.init_transactions`, TransactionError.
         """
         self._calls = ThreadCalls("ConsumeTransformProduce")
         self._closed = False
         self._closing = RLock()
-        """Owned by the thread that closes; a second one returns when all is closed."""
+        """Owned by the thread that closes. A second thread returns when everything is closed."""
         self._servers, self._transform = bootstrap_servers, transform
         self._properties = {**(producer or {}), "transactional.id": transactional_id}
         self._producer = self._open_producer()
         self._is_fenced = False
-        """No transaction has been committed since the producer was fenced last."""
+        """No transaction has been committed since the last ProducerFencedError."""
         read_committed = {"isolation.level": "read_committed"}
         own = {"group.id": group_id, "enable.auto.commit": False}
         try:
@@ -86,17 +89,20 @@ class ConsumeTransformProduce(Closing):
         self._consumer.subscribe(topics)
 
     def run(self, stop: Event | None = None) -> None:
-        """Go on until `stop` is set; without it, until an exception. Raises what `step` raises."""
+        """Repeat `step` until `stop` is set, or without it until an exception. Raises as `step`."""
         while stop is None or not stop.is_set():
             self.step()
 
     def step(self, timeout_s: float = 1.0) -> int:
-        """Poll once, and commit what becomes of the records; how many were committed, 0 where there were none.
+        """Poll once, and commit the output and the offsets. Returns the number of committed input records, 0 without
+        records.
 
-        A transaction that fails is aborted, its records are read again by the next step, and 0 is returned: so it goes
-        when the group has given the partitions to another member. Raises what `transform` raises, after an abort,
-        ProducerFencedError where another producer uses the `transactional_id` again and again, other
-        TransactionFatalError (a right that is missing, say), and what `Consumer.poll` raises.
+        After a failed transaction, 0 is returned: the transaction is aborted, and the next step reads its records
+        again. This includes the loss of partitions to another member of the group.
+
+        Raises the exception of `transform` after an abort; ProducerFencedError where another producer uses the
+        `transactional_id` repeatedly; other TransactionFatalError (for example, a missing ACL); and as
+        `Consumer.poll`.
         """
         records = self._consumer.poll(timeout_s)
         if not records:
@@ -111,8 +117,8 @@ class ConsumeTransformProduce(Closing):
             self._rewind(records)
             return 0
         except (ProducerFencedError, TransactionTimeoutError) as error:
-            # The coordinator has aborted a transaction that took too long, or its outcome is not known: a producer of
-            # the same name ends it, and the committed offsets show which way.
+            # The coordinator has aborted the transaction after its timeout, or its outcome is unknown. A new producer
+            # with the same transactional id completes it, and the committed offsets show the outcome.
             self._renew(error)
             self._rewind(records)
             return 0
@@ -123,7 +129,9 @@ class ConsumeTransformProduce(Closing):
         return len(records)
 
     def close(self) -> None:
-        """Leave the group and end. A step of another thread raises ClosedError, and its transaction is aborted."""
+        """Leave the group and close the clients. A concurrent `step` raises ClosedError, and its transaction is
+        aborted.
+        """
         with self._closing:
             if self._closed:
                 return
@@ -164,7 +172,7 @@ class ConsumeTransformProduce(Closing):
         self._producer = self._open_producer()
 
     def _rewind(self, records: Sequence[Record]) -> None:
-        """Read on at what the group has committed; where it has nothing, at the first of these records."""
+        """Seek to the committed offsets of the group; without one, to the first of these records."""
         firsts: dict[TopicPartition, int] = {}
         for record in records:
             firsts.setdefault(TopicPartition(record.topic, record.partition), record.offset)

@@ -1,39 +1,39 @@
-"""What a client can fail with.
+"""The errors of clients.
 
     ClientError
-    ├── UnreachableError     no broker answered in time; names the servers and the last failure
-    ├── UnknownBrokerError   a call names a broker by an id that no running broker of the cluster has
-    ├── ConnectionLostError  a connection ended while an answer was awaited; names the server
-    ├── AuthenticationError  a broker and this client do not believe each other; another try ends alike
-    ├── UnservedApiError     the broker serves no version of an API that this client speaks
-    ├── ControllersAskedError  a call asks brokers, and the servers are controllers
-    ├── BrokerError          a broker answered with an error code: `.code` is the `ErrorCode`
-    │   └── CommitFailedError  offsets were not committed, because the committer is not, or not any more, who it says
+    ├── UnreachableError     no broker responded in time; names the servers and the last failure
+    ├── UnknownBrokerError   a call names a broker id that no running broker of the cluster has
+    ├── ConnectionLostError  a connection ended before the response arrived; names the server
+    ├── AuthenticationError  TLS or SASL failed on either side; a retry fails too
+    ├── UnservedApiError     the broker serves no version of an API that this client supports
+    ├── ControllersAskedError  a call requires brokers, and the servers are controllers
+    ├── BrokerError          a broker returned an error code: `.code` is the `ErrorCode`
+    │   └── CommitFailedError  offsets were not committed: the committer is not a member of the group (any more)
     ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
-    ├── LogTruncationError   what was read was cut from the log, and auto.offset.reset=none: `.divergent` says where
-    │   └── PartitionTruncatedError  the same of one partition, as a fetcher meets it
-    ├── NewLeaderError       a partition has a new leader; consumers see to it themselves
+    ├── LogTruncationError   consumed records were truncated, and auto.offset.reset=none: `.divergent` has the offsets
+    │   └── PartitionTruncatedError  the same of one partition, raised by a fetcher
+    ├── NewLeaderError       a partition has a new leader; consumers handle it themselves
     ├── DeliveryError        records were not acknowledged within delivery.timeout.ms
     ├── BufferFullError      buffer.memory stayed full for max.block.ms
-    ├── TransactionError     something of a transaction failed: `.code` is the broker's `ErrorCode`, or NONE
-    │   ├── TransactionAbortableError  this transaction fails: abort it, and begin another with the same producer
-    │   ├── TransactionFatalError  no transaction of this producer succeeds any more: close it, mend what the text names
+    ├── TransactionError     a transactional call failed: `.code` is the broker's `ErrorCode`, or NONE
+    │   ├── TransactionAbortableError  the transaction fails: abort it, and begin another with the same producer
+    │   ├── TransactionFatalError  no transaction of this producer can succeed: close it, fix the named cause
     │   │   └── ProducerFencedError  a newer producer has the transactional id: close this one
-    │   └── TransactionTimeoutError  it is not known how a call ended: the same call again goes on with it
-    ├── TransactionStateError  a call out of its order, a record outside of a transaction: the program is to be mended
+    │   └── TransactionTimeoutError  the outcome of a call is unknown: repeat the call
+    ├── TransactionStateError  a call in the wrong state, or a record outside of a transaction: a bug of the program
     ├── TransactionAbortedError  a record was not sent because its transaction was aborted
     ├── RecordError          a record is too large, or a received batch cannot be read
-    ├── SerializationError   a serializer or a partitioner of the program's failed
-    ├── DeserializationError a deserializer of the program's failed: `.partition` and `.offset` say at which record
-    ├── ArgumentError        an argument of a call is of a wrong type; also a TypeError
-    ├── SettingError         a setting's or an argument's value cannot work; also a ValueError
-    ├── LoadUnavailableError  the extension module was built without load generation; says how to get one with it
-    ├── UnsendableError      a value does not fit the field of the request that it is for; also a ValueError
+    ├── SerializationError   a serializer or a partitioner of the program failed
+    ├── DeserializationError a deserializer of the program failed: `.partition` and `.offset` identify the record
+    ├── ArgumentError        an argument of a call has a wrong type; also a TypeError
+    ├── SettingError         a setting or an argument has an invalid value; also a ValueError
+    ├── LoadUnavailableError  the extension module was built without load generation; explains how to get it
+    ├── UnsendableError      a value does not fit its field of the request; also a ValueError
     ├── ConcurrentAccessError  a call while a call of another thread, or task, is inside of the same client
     ├── ForkedError          a client of another process is used after fork; also a RuntimeError
     └── ClosedError          the producer, consumer, fetcher or admin was closed
 
-Every message says which server, topic and value it is about.
+Every message names the server, topic and value that it concerns.
 """
 
 from __future__ import annotations
@@ -49,53 +49,53 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """Base of what this package raises."""
+    """Base of the errors of this package."""
 
 
 class UnreachableError(ClientError):
-    """No broker answered in time."""
+    """No broker responded in time."""
 
 
 class UnknownBrokerError(ClientError):
-    """A call names a broker that the cluster has not."""
+    """A call names a broker id that the cluster does not have."""
 
 
 class ConnectionLostError(ClientError):
-    """A connection ended while an answer was awaited."""
+    """A connection ended before the response arrived."""
 
 
 class AuthenticationError(ClientError):
-    """TLS or SASL failed: a certificate, a mechanism or credentials are refused by one side."""
+    """TLS or SASL failed: one side rejects a certificate, a mechanism or credentials."""
 
 
 class UnservedApiError(ClientError):
-    """No version of an API is spoken by both sides."""
+    """Client and broker have no common version of an API."""
 
 
 class ControllersAskedError(ClientError):
-    """A call asks brokers, and the bootstrap servers are controllers (KIP-919)."""
+    """A call requires brokers, and the bootstrap servers are controllers (KIP-919)."""
 
     def __init__(self) -> None:
-        # The words of Kafka's AdminClient, which its tools print.
+        # The message of Kafka's AdminClient, which its tools print.
         super().__init__("This Admin API is not yet supported when communicating directly with the controller quorum.")
 
 
 class BrokerError(ClientError):
-    """A broker answered with an error code."""
+    """A broker returned an error code."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
         self.meaning = text
-        """The broker's own words, without server and what was asked for; the whole text where they are not known."""
+        """The broker's message, without server and subject; the whole text where the message is unknown."""
         self.broker_message: str | None = None
-        """The words that came with the error code, where any came."""
+        """The error message of the response, where it has one."""
         self.final = False
-        """Another try gets the same answer, although Kafka calls the code retriable."""
+        """A retry gets the same response, although Kafka calls the code retriable."""
 
     @classmethod
     def of(cls, server: str, what: str, code: int, message: str | None) -> Self:
-        """Say which server answered what about which thing."""
+        """Build the error with a message that names the server and the subject."""
         known = _known(code)
         name = known.name if known is not None else "an error code not known to this client"
         meaning = message or (known.message if known is not None else "no text")
@@ -109,22 +109,22 @@ def _known(code: int) -> ErrorCode | None:
 
 
 class CommitFailedError(BrokerError):
-    """The member that committed has lost its place in the group, or the group is rebalancing."""
+    """The committing member is not in the group any more, or the group is rebalancing."""
 
 
 class NoOffsetError(ClientError):
-    """Nothing says where reading begins."""
+    """A partition has no committed offset and no reset policy."""
 
 
 class LogTruncationError(ClientError):
-    """What a consumer has read, or another one of its group has, is in the log no longer (KIP-320)."""
+    """Records that the consumer, or another of its group, has read were truncated from the log (KIP-320)."""
 
     def __init__(self, truncated: Mapping[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]]) -> None:
         super().__init__("; ".join(_describe(partition, *found) for partition, found in truncated.items()))
         self.positions = {partition: at for partition, (at, _) in truncated.items()}
-        """Where the consumer stood."""
+        """The position of the consumer, by partition."""
         self.divergent = {partition: parts for partition, (_, parts) in truncated.items()}
-        """The first offset from which on the log differs from what was read; None where that is not known."""
+        """The first offset from which on the log differs from the consumed records; None where it is unknown."""
 
 
 def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAndMetadata | None) -> str:
@@ -137,10 +137,10 @@ def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAnd
 
 
 class PartitionTruncatedError(LogTruncationError):
-    """The broker that a fetcher read a partition from has in its log no longer what was read (KIP-320, KIP-595)."""
+    """A broker has truncated records that the fetcher has read from the partition (KIP-320, KIP-595)."""
 
     def __init__(self, topic: str, partition: int, read: tuple[int, int], parts: tuple[int, int]) -> None:
-        """`read` and `parts` are (offset, leader epoch): where reading stood, and where the logs part."""
+        """`read` and `parts` are (offset, leader epoch): the position, and where the logs diverge."""
         at, end = (OffsetAndMetadata(offset, leader_epoch=epoch) for offset, epoch in (read, parts))
         super().__init__({TopicPartition(topic, partition): (at, end)})
 
@@ -150,7 +150,7 @@ class LoadUnavailableError(ClientError):
 
 
 class NewLeaderError(ClientError):
-    """A partition (topic, number) has a new leader, of an epoch."""
+    """A partition (topic, number) has a new leader, with this leader epoch."""
 
     def __init__(self, topic: str, partition: int, epoch: int) -> None:
         super().__init__(f"{topic}-{partition} has a new leader, in epoch {epoch}")
@@ -158,24 +158,24 @@ class NewLeaderError(ClientError):
 
 
 class DeliveryError(ClientError):
-    """Records were not acknowledged in time; whether they were written is not known."""
+    """Records were not acknowledged in time; it is unknown whether they were written."""
 
 
 class BufferFullError(ClientError):
-    """The producer's memory stayed full."""
+    """The producer's memory stayed full for max.block.ms."""
 
 
 class TransactionError(ClientError):
-    """Something of a transaction failed; its kind says what the program does (KIP-1050)."""
+    """A transactional call failed; the class of the error defines the program's reaction (KIP-1050)."""
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
         self.code = _known(code) or ErrorCode.UNKNOWN_SERVER_ERROR
-        """What the broker answered; NONE where no answer is the reason."""
+        """The error code of the broker's response; NONE without a response."""
 
 
 class TransactionAbortableError(TransactionError):
-    """This transaction cannot be committed; after `abort_transaction` the producer begins another."""
+    """The transaction cannot be committed. After `abort_transaction` the producer can begin another."""
 
 
 class TransactionFatalError(TransactionError):
@@ -183,19 +183,19 @@ class TransactionFatalError(TransactionError):
 
 
 class ProducerFencedError(TransactionFatalError):
-    """A newer producer has the transactional id, or the coordinator has aborted a transaction that took too long."""
+    """A newer producer has the transactional id, or the coordinator has aborted the transaction after its timeout."""
 
 
 class TransactionTimeoutError(TransactionError):
-    """No answer came in time, and the call may have had its effect; the same call again goes on with it."""
+    """No response arrived in time, and the call may have had its effect. Repeat the same call to complete it."""
 
 
 class TransactionStateError(ClientError):
-    """A call out of its order; nothing has changed."""
+    """A call in the wrong state; nothing has changed."""
 
 
 class TransactionAbortedError(ClientError):
-    """A record of a transaction that was aborted before it was sent."""
+    """A record of a transaction that was aborted before the record was sent."""
 
 
 class RecordError(ClientError):
@@ -203,11 +203,11 @@ class RecordError(ClientError):
 
 
 class SerializationError(ClientError):
-    """A serializer or a partitioner of the program's failed, or returned what cannot be sent; nothing was sent."""
+    """A serializer or a partitioner of the program failed, or returned an invalid value; nothing was sent."""
 
 
 class DeserializationError(ClientError):
-    """A deserializer of the program's failed; `seek` behind the record to go on without it."""
+    """A deserializer of the program failed; `seek` behind the record to skip it."""
 
     def __init__(self, topic: str, partition: int, offset: int, part: str, error: Exception) -> None:
         kind = type(error).__name__
@@ -219,19 +219,19 @@ class DeserializationError(ClientError):
 
 
 class ArgumentError(ClientError, TypeError):
-    """An argument of a call is of a wrong type; nothing was done."""
+    """An argument of a call has a wrong type; nothing was done."""
 
 
 class SettingError(ClientError, ValueError):
-    """A setting's or an argument's value cannot work."""
+    """A setting or an argument has an invalid value."""
 
 
 class UnsendableError(ClientError, ValueError):
-    """A value does not fit the field of the request that it is for; the text names field, value and range."""
+    """A value does not fit its field of the request; the message names field, value and range."""
 
 
 class ConcurrentAccessError(ClientError):
-    """A call while another thread, or another task, is inside of the same client; the first call is not disturbed."""
+    """A call while another thread, or another task, is inside of the same client; the first call is not affected."""
 
 
 class ForkedError(ClientError, RuntimeError):
@@ -239,4 +239,4 @@ class ForkedError(ClientError, RuntimeError):
 
 
 class ClosedError(ClientError):
-    """The object was closed."""
+    """The client was closed."""

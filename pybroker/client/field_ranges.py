@@ -1,6 +1,6 @@
-"""Which value of a request its field cannot hold, in words for the caller that gave the value.
+"""Finds the value of a request that its field cannot represent, for the error message.
 
-Looked at only after the codec has refused a request. Knows no message by name.
+Called only after the codec has rejected a request. Must not know specific messages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What becomes of clients in a forked child: every use raises, and nothing that the parent shares is touched.
+"""Clients in a forked child: every use raises ForkedError, and no resource shared with the parent is touched.
 
 Owns the list of the clients of this process. A child has copies of them without their threads, and shares their
 sockets, descriptors and epoll sets with the parent. `os.fork` calls `_disown` in the child: each client gets a class
-whose public attributes raise ForkedError, and is never freed, so that no destructor runs. A call costs nothing for it.
+whose public attributes raise ForkedError, and is never freed, so that no destructor runs. Calls have no extra cost.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ _SPECIAL = ("__enter__", "__aenter__", "__iter__", "__next__", "__aiter__", "__a
 
 
 def register(client: object) -> None:
-    """Have a client of this process raise in a forked child. Its class may name what stays of use in `_in_child`."""
+    """Register a client of this process, so that it raises in a forked child. Its class may list usable names in
+    `_in_child`.
+    """
     _clients.add(client)
 
 
 def registered() -> list[Any]:
-    """Return the clients that this process has made, and that are alive."""
+    """Return the clients of this process that are alive."""
     while True:
         try:
             return list(_clients)
-        except RuntimeError:  # Another thread has made a client meanwhile.
+        except RuntimeError:  # Another thread has created a client meanwhile.
             continue
 
 
@@ -56,7 +58,7 @@ async def _leave_async(_client: object, _error: BaseException | None) -> None:
 
 
 def _disown() -> None:
-    """In a forked child: have every client raise."""
+    """In a forked child: make every client raise ForkedError."""
     global _pid
     clients, maker, _pid = registered(), _pid, os.getpid()
     _clients.clear()

@@ -1,8 +1,8 @@
-"""A client's numbers under Kafka's names: those of its group, and the whole list with groups and tags.
+"""A client's metrics under Kafka's names: those of its group, and the complete list with groups and tags.
 
-Owns which of Kafka's groups a name belongs to, and the sensors of what Python does: commits, heartbeats, rebalances.
-Records, requests and connections are counted by the engine (`native/client/src/metrics.rs`). Nothing is done for each
-record here.
+Owns the assignment of names to Kafka's metric groups, and the sensors of events in Python: commits, heartbeats,
+rebalances. The engine counts records, requests and connections (`native/client/src/metrics.rs`). No code of this
+module runs for each record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """One number with its full name, as Kafka's `MetricName` has it."""
+    """One value with its full name, as Kafka's `MetricName`."""
 
     group: str
     name: str
@@ -39,7 +39,7 @@ class MetricValue:
 
 @dataclass(slots=True)
 class Sensor:
-    """Something that happens now and then, and how long it takes."""
+    """Counts an event and measures its duration."""
 
     window_s: float
     samples: int
@@ -49,13 +49,13 @@ class Sensor:
     longest_s: float = 0.0
     last_at: float | None = None
     _older: deque[tuple[float, int]] = field(default_factory=deque)
-    """Earlier readings of `count`, oldest first, as the engine keeps them (`native/client/src/counters.rs`)."""
+    """Earlier values of `count`, oldest first, as the engine keeps them (`native/client/src/counters.rs`)."""
 
     def __post_init__(self) -> None:
         self._older.append((self.clock(), 0))
 
     def record(self, seconds: float) -> None:
-        """It has happened, and took so long."""
+        """Record one event and its duration."""
         now = self.clock()
         if now - self._older[-1][0] >= self.window_s:
             self._older.append((now, self.count))
@@ -68,24 +68,24 @@ class Sensor:
 
     @property
     def rate(self) -> float:
-        """How often a second, since the oldest reading that is kept."""
+        """Return the events per second, since the oldest value that is kept."""
         began, count = self._older[0]
         elapsed = self.clock() - began
         return (self.count - count) / elapsed if elapsed > 0 else 0.0
 
     @property
     def mean_ms(self) -> float:
-        """How long it takes in the mean."""
+        """Return the mean duration in ms."""
         return self.seconds * 1000 / self.count if self.count else 0.0
 
     @property
     def ago_s(self) -> float:
-        """Seconds since it last happened; -1 where it has not, as Kafka says it."""
+        """Return the seconds since the last event; -1 before the first, as Kafka does."""
         return -1.0 if self.last_at is None else self.clock() - self.last_at
 
 
 class GroupSensors:
-    """What a consumer's membership of its group does."""
+    """The sensors of a consumer's group membership."""
 
     def __init__(self, settings: ConsumerSettings, clock: Callable[[], float] = time.monotonic) -> None:
         window_s, samples = settings.metrics_sample_window_ms / 1000, settings.metrics_num_samples
@@ -93,26 +93,26 @@ class GroupSensors:
             Sensor(window_s, samples, clock) for _ in range(5)
         )
         self._clock = clock
-        # None exactly while no rebalance is under way.
+        # None exactly while no rebalance is in progress.
         self._began: float | None = None
 
     def now(self) -> float:
-        """Seconds of the sensors' clock."""
+        """Return the time of the sensors' clock in seconds."""
         return self._clock()
 
     def begin_rebalance(self) -> None:
-        """A rebalance is under way, or still is."""
+        """Record the start of a rebalance, unless one is in progress."""
         if self._began is None:
             self._began = self._clock()
 
     def end_rebalance(self) -> None:
-        """The program has the partitions that it brought."""
+        """Record that the program has the partitions of the rebalance."""
         if self._began is not None:
             self.rebalance.record(self._clock() - self._began)
             self._began = None
 
     def metrics(self) -> dict[str, float]:
-        """By Kafka's names; times are milliseconds, rates per second, those of rebalances per hour."""
+        """Return the metrics by Kafka's names; times in milliseconds, rates per second, of rebalances per hour."""
         commit, heartbeat, join, sync, rebalance = self.commit, self.heartbeat, self.join, self.sync, self.rebalance
         return {
             "commit-total": float(commit.count),
@@ -141,7 +141,7 @@ class GroupSensors:
 
 
 class MeasuredConsumer:
-    """What a consumer says of itself; `AsyncConsumer` has these calls."""
+    """The metrics of a consumer; `AsyncConsumer` inherits these calls."""
 
     settings: ConsumerSettings
     native: native.Fetcher
@@ -149,34 +149,36 @@ class MeasuredConsumer:
     _state: SubscriptionState
 
     def metrics(self) -> dict[str, float]:
-        """What the consumer has done, by the names of Kafka's consumer metrics.
+        """Return the consumer's metrics by the names of Kafka's consumer metrics.
 
-        Totals (`records-consumed-total`), means and maxima (`fetch-latency-avg`, ms) since it was made; rates
-        (`bytes-consumed-rate`, per second) over the last `metrics.num.samples` times `metrics.sample.window.ms`;
-        and what is the case now (`records-lag-max`, `assigned-partitions`). With a group also what the membership does:
-        `commit-latency-avg`, `rebalance-total`, `last-heartbeat-seconds-ago` and the like.
+        Totals (`records-consumed-total`), means and maxima (`fetch-latency-avg`, ms) cover the lifetime of the
+        consumer. Rates (`bytes-consumed-rate`, per second) cover the last `metrics.num.samples` times
+        `metrics.sample.window.ms`. Gauges are current values (`records-lag-max`, `assigned-partitions`). With a
+        group the result also contains the metrics of the membership: `commit-latency-avg`, `rebalance-total`,
+        `last-heartbeat-seconds-ago` and others.
         """
         of_group = {} if self.settings.group_id is None else self._sensors.metrics()
         return {**self.native.metrics(), **of_group, "assigned-partitions": float(len(self._state.all()))}
 
     def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
-        """What is the case of each partition that is read: `records-lag`, the records between what was taken of it and
-        the end that its last response named.
+        """Return the metrics of each partition that is read.
+
+        `records-lag` is the number of records between the last taken record and the log end of the last response.
         """
         return build_lags(self.native.lags())
 
     def metric_values(self) -> list[MetricValue]:
-        """What `metrics` and `partition_metrics` return, with the groups and tags of Kafka's names."""
+        """Return the values of `metrics` and `partition_metrics`, with the groups and tags of Kafka's names."""
         return consumer_values(self.metrics(), self.partition_metrics(), self.settings.client_id)
 
 
 def build_lags(lags: Iterable[tuple[str, int, int]]) -> dict[TopicPartition, dict[str, float]]:
-    """By partition, what `partition_metrics` returns, of the engine's rows."""
+    """Convert the engine's rows to the result of `partition_metrics`."""
     return {TopicPartition(topic, index): {"records-lag": float(lag)} for topic, index, lag in lags}
 
 
 def producer_values(metrics: Mapping[str, float], client_id: str) -> list[MetricValue]:
-    """The full names of what a producer's `metrics` returns."""
+    """Return the values of a producer's `metrics` with their full names."""
     tags = {"client-id": client_id}
     return [MetricValue(PRODUCER_GROUP, name, tags, value) for name, value in metrics.items()]
 
@@ -184,7 +186,7 @@ def producer_values(metrics: Mapping[str, float], client_id: str) -> list[Metric
 def consumer_values(
     metrics: Mapping[str, float], of_partitions: Mapping[TopicPartition, Mapping[str, float]], client_id: str
 ) -> list[MetricValue]:
-    """The full names of what a consumer's `metrics` and `partition_metrics` return."""
+    """Return the values of a consumer's `metrics` and `partition_metrics` with their full names."""
     tags = {"client-id": client_id}
     values = [MetricValue(_consumer_group(name), name, tags, value) for name, value in metrics.items()]
     for partition, own in of_partitions.items():

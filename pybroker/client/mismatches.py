@@ -1,9 +1,9 @@
-"""How listeners of another security protocol than the client's are distinguished from a broker that restarts.
+"""Distinguishes a listener with another security protocol than the client's from a broker that restarts.
 
-A listener without TLS closes the connection at a ClientHello, and a listener with SASL at the first request of a client
-without it; so does a broker that stops. Owns the probe that shows which it is, a SaslHandshake for no mechanism: a
-listener with SASL responds with its mechanisms, a listener without with ILLEGAL_SASL_STATE. The native engine's
-connections have the same (`native/client/src/network/mismatches.rs`).
+A listener without TLS closes the connection at a ClientHello, and a listener with SASL at the first request of a
+client without SASL. A broker that stops closes connections too. Owns the probe that distinguishes them, a
+SaslHandshake without a mechanism: a listener with SASL responds with its mechanisms, a listener without SASL with
+ILLEGAL_SASL_STATE. The native engine has the same probe (`native/client/src/network/mismatches.rs`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_RESPONSE = 64 * 1024
 
 
 async def refuse_mismatch(server: str, settings: ConnectionSettings, *, without_tls: bool) -> None:
-    """Probe a listener that has closed a connection; return where its response shows no mismatch, or none arrives.
+    """Probe a listener that has closed a connection. Returns where the response shows no mismatch, or none arrives.
 
     Args:
         without_tls: probe without TLS, because the listener has sent no byte of TLS.

@@ -1,7 +1,7 @@
 """The gateway to Rust: the only module of this package that imports the extension.
 
-Load generation is a part that an extension may be built without
-(docs/adr/0034-load-generation-is-a-crate-and-a-feature.md); its classes then say so when they are called.
+An extension may be built without load generation (docs/adr/0034-load-generation-is-a-crate-and-a-feature.md); then
+calls of its classes raise LoadUnavailableError.
 """
 
 from __future__ import annotations

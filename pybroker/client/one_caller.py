@@ -1,7 +1,7 @@
-"""One caller at a time: the rule of Kafka's consumer, around every public method of a class.
+"""One caller at a time: the rule of Kafka's consumer, applied to every public method of a class.
 
-Owns who is inside of a client, the error of a second caller, and how `close` ends the calls that are under way. Kafka
-has `acquire` and `release` in each method; here `one_caller` adds them to a class. Knows no client.
+Owns the current caller of a client, the error of a second caller, and how `close` ends the calls in progress. Kafka
+calls `acquire` and `release` in each method; here `one_caller` wraps the methods. Must not know clients.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pybroker.client.errors import ClientError, ClosedError, ConcurrentAccessErr
 Class = TypeVar("Class", bound=type)
 
 _inside: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("calls of asyncio clients", default=())
-"""The calls that the running code is inside of: a call from a listener is a part of the call that calls it."""
+"""The calls that the running code is part of. A call from a listener is part of the call that runs the listener."""
 
 FREE_CALLS = ("close", "metrics", "partition_metrics", "metric_values")
-"""What another thread or task may call at any time."""
+"""Methods that another thread or task may call at any time."""
 
 
 class ThreadCalls:
-    """The calls of a blocking client: those of one thread at a time, which may call again from a listener."""
+    """The calls of a blocking client: one thread at a time, reentrant for calls from a listener."""
 
     __slots__ = ("_name", "closes", "lock")
 
@@ -50,18 +50,20 @@ class ThreadCalls:
 
 
 class TaskCalls:
-    """The calls of an asyncio client: those of one task at a time, with the tasks that its listeners start."""
+    """The calls of an asyncio client: one task at a time, with the tasks that its listeners start."""
 
     def __init__(self, name: str, *, is_exclusive: bool = True) -> None:
-        """Without `is_exclusive` calls may overlap: `Consumer` has ThreadCalls, and Ctrl-C leaves a call that ends."""
+        """Without `is_exclusive` calls may overlap: `Consumer` has ThreadCalls, and Ctrl-C leaves a call that is
+        ending.
+        """
         self._name, self._is_exclusive = name, is_exclusive
         self._under_way: list[asyncio.Timeout] = []
         self._left = asyncio.Event()
         self.closes = False
-        """A task closes the client, or has closed it; calls from the listeners that it calls go on."""
+        """A task closes the client, or has closed it. Calls from its listeners continue."""
 
     def __bool__(self) -> bool:
-        """Whether a call is under way, or none is accepted."""
+        """Whether a call is in progress, or none is accepted."""
         return self.closes or bool(self._under_way)
 
     def check(self, method: str) -> None:
@@ -78,7 +80,7 @@ class TaskCalls:
         )
 
     async def run(self, method: str, call: Callable[[], Any]) -> Any:
-        """Await a call as the one that is under way. Raises as `check`; ClosedError where `interrupt` ends it."""
+        """Await a call as the current one. Raises as `check`; ClosedError where `interrupt` ends it."""
         self.check(method)
         scope = asyncio.timeout(None)
         try:
@@ -100,7 +102,7 @@ class TaskCalls:
             _inside.reset(token)
 
     def interrupt(self) -> list[asyncio.Timeout]:
-        """End all calls with ClosedError from now on, but for those that the caller is inside of."""
+        """End all calls with ClosedError from now on, except those that the caller is part of."""
         self.closes = True
         others = [scope for scope in self._under_way if scope not in _inside.get()]
         for scope in others:
@@ -109,7 +111,7 @@ class TaskCalls:
         return others
 
     async def close(self, last: Callable[[], Any], timeout_s: float) -> bool:
-        """End the calls that are under way, and await the last one; false where the timeout ended it."""
+        """End the calls in progress, and await the last one; false after the timeout."""
         scope = asyncio.timeout(timeout_s)
         others = self.interrupt()
 
@@ -127,12 +129,12 @@ class TaskCalls:
         return not scope.expired()
 
     def is_inside(self) -> bool:
-        """Whether the running code is a part of a call that is under way."""
+        """Whether the running code is part of a call in progress."""
         return any(scope in self._under_way for scope in _inside.get())
 
 
 def running_loop(name: str) -> asyncio.AbstractEventLoop:
-    """Return the event loop that runs. Raises ClientError where none does."""
+    """Return the running event loop. Raises ClientError where none runs."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -140,10 +142,10 @@ def running_loop(name: str) -> asyncio.AbstractEventLoop:
 
 
 def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:
-    """Have every public method of a class, but those in `free`, refuse a second caller.
+    """Wrap every public method of a class, except those in `free`, so that it rejects a second caller.
 
-    All of them check their arguments. The class has `_calls`: TaskCalls where its methods are coroutine functions, else
-    ThreadCalls.
+    All of them check their arguments. The class has `_calls`: TaskCalls where its methods are coroutine functions,
+    else ThreadCalls.
     """
 
     def decorate(cls: Class) -> Class:
@@ -158,7 +160,7 @@ def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:
 
 
 def guarded(function: Callable[..., Any]) -> Any:
-    """Return a method that checks its arguments, and refuses a second caller."""
+    """Return a method that checks its arguments, and rejects a second caller."""
     name = function.__name__
 
     @functools.wraps(function)

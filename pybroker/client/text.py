@@ -1,7 +1,8 @@
-"""Records as text, and lines of text as records: what the console's commands print and read.
+"""Formats records as text, and parses lines of text to records, for the console commands.
 
-The engine does both without the GIL, a block at a time, and makes no object of a record (`native/client/src/text`).
-`Consumer.format` takes a `RecordFormat`; a `LineSender` puts the records of lines into a producer's batches.
+The engine does both without the GIL, a block at a time, and creates no object for a record
+(`native/client/src/text`). `Consumer.format` takes a `RecordFormat`; a `LineSender` appends the records of lines to
+a producer's batches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DECODERS = (
     "Double",
     "UUID",
 )
-"""Kafka's deserializers that keys, values and headers can be shown by, without `Deserializer` behind the name."""
+"""Kafka's deserializers for the display of keys, values and headers, without the suffix `Deserializer`."""
 SHOWN = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
 """The parts of a record, in the order in which they are printed."""
 

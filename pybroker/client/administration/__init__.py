@@ -1,1 +1,1 @@
-"""Admin: its calls by subject, and the plain values that they take and give."""
+"""Admin: its calls, one module for each subject, and their arguments and results as plain values."""

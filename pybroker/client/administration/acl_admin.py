@@ -1,4 +1,4 @@
-"""Admin's calls about access control entries: made, found and deleted on any Kafka. `AsyncAdmin` has these calls."""
+"""Admin's calls that create, describe and delete access control entries on any Kafka. `AsyncAdmin` inherits them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pybroker.protocol.messages import describe_acls as describe
 
 
 class AclPattern(Struct, frozen=True, order=True):
-    """The resources that an entry is about, by Kafka's numbers."""
+    """The resources that an entry applies to, by Kafka's numbers."""
 
     resource_type: int
     name: str
     pattern_type: int
-    """3 for a literal name, 4 for what names begin with."""
+    """3 for a literal name, 4 for a prefix."""
 
 
 class Acl(Struct, frozen=True, order=True):
@@ -35,17 +35,17 @@ class Acl(Struct, frozen=True, order=True):
 
     @property
     def entry(self) -> tuple[str, str, int, int]:
-        """What it says about its resources: principal, host, operation and permission."""
+        """Return the part of the entry beside its resource pattern: principal, host, operation and permission."""
         return self.principal, self.host, self.operation, self.permission
 
 
 class AclFilter(Struct, frozen=True):
-    """What entries are meant: 1 (any) and None stand for whatever there is."""
+    """A filter of entries: 1 (any) and None match every value."""
 
     resource_type: int = 1
     name: str | None = None
     pattern_type: int = 1
-    """2 (match) stands for every pattern that the name matches."""
+    """2 (match) matches every pattern that includes the name."""
     principal: str | None = None
     host: str | None = None
     operation: int = 1
@@ -53,7 +53,7 @@ class AclFilter(Struct, frozen=True):
 
     @classmethod
     def of(cls, pattern: AclPattern) -> AclFilter:
-        """All entries about these resources."""
+        """Return a filter that matches all entries of these resources."""
         return cls(pattern.resource_type, pattern.name, pattern.pattern_type)
 
 
@@ -64,7 +64,7 @@ class AclCalls:
 
     @retried
     async def describe_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
-        """The entries that a filter matches; without one all. Raises BrokerError."""
+        """Return the entries that match the filter, or all without a filter. Raises BrokerError."""
         request = describe.DescribeAclsRequest(**_filter(wanted or AclFilter()))
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, describe.DescribeAclsResponse)
@@ -73,7 +73,7 @@ class AclCalls:
 
     @retried
     async def create_acls(self, acls: Sequence[Acl]) -> None:
-        """Make entries; one that is there already is no error. Raises BrokerError for the first that is refused."""
+        """Create entries. An entry that exists is no error. Raises BrokerError for the first that is rejected."""
         creations = [
             create.AclCreation(
                 resource_type=acl.pattern.resource_type,
@@ -95,7 +95,9 @@ class AclCalls:
 
     @retried
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
-        """Delete the entries that filters match, and return them. Raises BrokerError for the first that is refused."""
+        """Delete the entries that match the filters, and return them. Raises BrokerError for the first that is
+        rejected.
+        """
         request = delete.DeleteAclsRequest(filters=[delete.DeleteAclsFilter(**_filter(one)) for one in filters])
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, delete.DeleteAclsResponse)
@@ -107,7 +109,7 @@ class AclCalls:
 
 
 def _acl(about: Any, entry: Any) -> Acl:
-    """Return the entry that two structures of an answer say: what it is about, and what it says of that."""
+    """Build an entry from two structures of a response: its resource pattern, and the rest of it."""
     pattern = AclPattern(about.resource_type, about.resource_name, about.pattern_type)
     return Acl(pattern, entry.principal, entry.host, entry.operation, entry.permission_type)
 

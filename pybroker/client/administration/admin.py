@@ -59,7 +59,7 @@ def _end_loop(runner: asyncio.Runner, _connections: AsyncAdmin, process: int) ->
     if asyncio._get_running_loop() is None:
         runner.close()
         return
-    # The collector may run inside of another loop, and a thread runs one loop at a time.
+    # The garbage collector may run inside of another event loop, and a thread runs one loop at a time.
     thread = threading.Thread(target=runner.close)
     thread.start()
     thread.join()
@@ -79,7 +79,7 @@ class Admin(Closing):
         self._async = AsyncAdmin(bootstrap_servers, properties)
 
     def close(self) -> None:
-        """Close every connection. A call of another thread that is under way raises ClosedError."""
+        """Close every connection. A concurrent call of another thread raises ClosedError."""
         runner = self._runner
         if runner is None:
             return
@@ -95,14 +95,14 @@ class Admin(Closing):
             self._lock.release()
 
     def __del__(self) -> None:
-        """Warn of an Admin that nobody closed; `_end_loop` ends its connections."""
+        """Warn of an Admin that was not closed; `_end_loop` closes its connections."""
         if self._runner is None:
             return
         text = f"unclosed {self!r}: call close(), or use it in a with block"
         warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
 
     def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Run to the end. Raises ClientError inside a running event loop, which it would stop, and what `call` does."""
+        """Run a coroutine to its end. Raises ClientError inside a running event loop, and what `call` raises."""
         if asyncio._get_running_loop() is not None:
             call.close()
             raise ClientError("Admin blocks, and an event loop is running in this thread: use AsyncAdmin, and await it")
@@ -110,12 +110,12 @@ class Admin(Closing):
             with self._lock:
                 if self._runner is None:
                     self._runner = asyncio.Runner()
-                    # Called when this object is collected, or before the interpreter tears its modules down. It keeps
-                    # the loop and the connections, which have the tasks, until then.
+                    # The finalizer runs when this object is collected, or before the interpreter destroys its modules.
+                    # Until then it references the loop and the connections, which own the tasks.
                     self._end = weakref.finalize(self, _end_loop, self._runner, self._async, os.getpid())
                 return self._runner.run(call)
         finally:
-            call.close()  # An interrupt came before it could begin.
+            call.close()  # KeyboardInterrupt arrived before the coroutine began.
 
     def create_topics(
         self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None

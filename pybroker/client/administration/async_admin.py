@@ -1,14 +1,10 @@
 """Admin over asyncio: topics, cluster, configurations and offsets of any Kafka.
 
-Owns what is asked of whom; errors name the server that answered and the topic or resource it is about. The calls about
-groups are `pybroker.client.administration.group_admin`'s, those about settings and deletions
-`pybroker.client.administration.config_admin`'s, those about log directories
-`pybroker.client.administration.log_dir_admin`'s, those about reassignments
-`pybroker.client.administration.reassignment_admin`'s, those about the cluster and its quorum
-`pybroker.client.administration.cluster_admin`'s, that about one replica
-`pybroker.client.administration.replica_admin`'s, those about ACLs `pybroker.client.administration.acl_admin`'s, those
-about transactions `pybroker.client.administration.transaction_admin`'s. `pybroker.client.administration.admin` is the
-same for blocking code.
+Owns the choice of the node that each request is sent to. Errors name the server that responded and the topic or
+resource. The calls of each subject are in a module of their own: `acl_admin`, `cluster_admin`, `config_admin`,
+`group_admin`, `log_dir_admin`, `quota_admin`, `reassignment_admin`, `replica_admin`, `token_admin`,
+`transaction_admin` and `user_admin` of `pybroker.client.administration`. `pybroker.client.administration.admin` is
+the same for blocking code.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, I
 from pybroker.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 _OFTEN = Backoff(10, 10)
-"""A leader is there in a moment: the wait for one asks more often than a call that failed."""
+"""Election of a leader takes milliseconds, so the wait for one retries more often than a failed call."""
 
 
 @check_arguments
@@ -75,14 +71,14 @@ class AsyncAdmin(
     """`async with AsyncAdmin("127.0.0.1:9092") as admin: await admin.list_topics()`."""
 
     def __init__(self, bootstrap_servers: str | None = None, properties: Mapping[str, object] | None = None) -> None:
-        """Ask brokers, or without `bootstrap_servers` the controllers that the setting bootstrap.controllers names."""
+        """Connect to brokers, or without `bootstrap_servers` to the controllers of bootstrap.controllers."""
         defaults = {"client.id": "pybroker-admin"}
         settings = AdminSettings.of_client(bootstrap_servers or "", properties, defaults)
         self.cluster = Cluster(settings, asks_controllers=bool(settings.bootstrap_controllers))
 
     @classmethod
     def over(cls, cluster: Cluster) -> Self:
-        """An admin over the connections of another client, which closes them."""
+        """Return an admin that uses the connections of another client. The other client closes them."""
         admin = cls.__new__(cls)
         admin.cluster = cluster
         return admin
@@ -95,13 +91,13 @@ class AsyncAdmin(
     async def create_topics(
         self, topics: Sequence[NewTopic | str], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> list[CreatedTopic]:
-        """Create topics; returns when each has a leader or the broker's time is over (request.timeout.ms).
+        """Create topics. Returns when each has a leader or the broker's timeout (request.timeout.ms) is over.
 
-        When a connection ends before the answer came, the request is sent again, as by Kafka's AdminClient: then
-        TOPIC_ALREADY_EXISTS may be the answer about a topic that this call has made.
+        A request whose connection ended before the response arrived is sent again, as by Kafka's AdminClient. The
+        second response may be TOPIC_ALREADY_EXISTS for a topic that the first request created.
 
-        Raises BrokerError for the first topic that was refused, with the others' errors as notes; those that were not
-        refused are created.
+        Raises BrokerError for the first topic that was rejected, with the errors of other topics as notes. The
+        topics that were not rejected are created.
         """
         wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
         request = create.CreateTopicsRequest(
@@ -118,7 +114,9 @@ class AsyncAdmin(
 
     @retried
     async def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
-        """Delete topics by name. Raises BrokerError for the first that was refused, the others' errors as notes."""
+        """Delete topics by name. Raises BrokerError for the first that was rejected, with the errors of others as
+        notes.
+        """
         states = [delete.DeleteTopicState(name=name) for name in names]
         request = delete.DeleteTopicsRequest(
             topics=states, topic_names=list(names), timeout_ms=self.cluster.server_timeout_ms(timeout_ms)
@@ -134,7 +132,9 @@ class AsyncAdmin(
 
     @retried
     async def list_topics(self, *, internal: bool = False) -> list[str]:
-        """The names of all topics, sorted; Kafka's own (`__consumer_offsets` ...) only if asked for."""
+        """Return the names of all topics, sorted; Kafka's internal topics (`__consumer_offsets` ...) only with
+        `internal`.
+        """
         _, answer = await self.cluster.metadata(None)
         return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
 
@@ -142,10 +142,11 @@ class AsyncAdmin(
     async def describe_topics(
         self, names: Sequence[str], *, partitions_per_answer: int | None = None
     ) -> list[TopicDescription]:
-        """Partitions, leaders and replicas of topics, in the order asked for. Raises BrokerError (unknown topic).
+        """Return partitions, leaders and replicas of topics, in the order of `names`. Raises BrokerError (unknown
+        topic).
 
-        With `partitions_per_answer` a broker of 3.7 or later is asked for so many at a time, and also returns which
-        replicas are eligible to lead (KIP-966).
+        With `partitions_per_answer`, requests to a broker of 3.7 or later are limited to that many partitions each.
+        The result then includes the eligible leader replicas (KIP-966).
         """
         if partitions_per_answer is not None and names:
             described = await self._describe_in_pages(names, partitions_per_answer)
@@ -157,7 +158,7 @@ class AsyncAdmin(
         return [_describe(by_name[name]) for name in names]
 
     async def _describe_in_pages(self, names: Sequence[str], size: int) -> dict[str, TopicDescription] | None:
-        """Describe by DescribeTopicPartitions; None where the broker does not serve it."""
+        """Describe topics by DescribeTopicPartitions; None where the broker does not serve it."""
         request = pages.DescribeTopicPartitionsRequest(
             topics=[pages.TopicRequest(name=name) for name in dict.fromkeys(names)], response_partition_limit=size
         )
@@ -178,7 +179,7 @@ class AsyncAdmin(
 
     @retried
     async def new_producer_id(self) -> tuple[int, int]:
-        """An id and epoch that no producer has: the beginning of a `Continuation`. Raises BrokerError."""
+        """Allocate a new producer id and epoch: the start of a `Continuation`. Raises BrokerError."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, InitProducerIdResponse)
@@ -189,10 +190,11 @@ class AsyncAdmin(
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
-        """The first offset at or after a timestamp (ms, or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`) of each partition.
+        """Return the first offset at or after a timestamp (ms, or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`) of each
+        partition.
 
-        With `read_committed` the latest offset is the last stable one. Raises BrokerError
-        for the first partition that was refused.
+        With `read_committed` the latest offset is the last stable offset. Raises BrokerError for the first partition
+        that was rejected.
         """
         leaders = await find_leaders(self.cluster, wanted)
         raise_first(leaders.refused.values())
@@ -225,7 +227,7 @@ class AsyncAdmin(
 
 
 async def wait_for_leaders(admin: AsyncAdmin, name: str, timeout_s: float = 30) -> TopicDescription:
-    """Ask until every partition of a topic has a leader; raises what stood in the way when time is up."""
+    """Poll until every partition of a topic has a leader. Raises the last error when the timeout is over."""
 
     async def attempt() -> TopicDescription:
         (topic,) = await admin.describe_topics([name])

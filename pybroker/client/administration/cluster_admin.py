@@ -1,6 +1,7 @@
-"""Admin's calls about the cluster as a whole: its nodes, its quorum of controllers, its features.
+"""Admin's calls about the whole cluster: nodes, controller quorum and features.
 
-An admin of controllers sends them to the active one; any broker passes them on. `AsyncAdmin` has these calls.
+An admin of controllers sends them to the active controller. Any broker forwards them. `AsyncAdmin` inherits the
+calls.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LAST_VERSION_WITHOUT_FENCED = 1
 _UNSAFE = 3
 _QUORUM = "the metadata quorum"
 _MOVED = (NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""Another controller leads by now: it is searched again."""
+"""The controller is not active any more: the client finds the active one again."""
 
 
 class ClusterCalls:
@@ -36,10 +37,11 @@ class ClusterCalls:
 
     @retried
     async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
-        """The cluster's id, controller and brokers; an admin of controllers gets the controllers in place of brokers.
+        """Return the cluster id, the controller and the brokers; an admin of controllers gets controllers in place of
+        brokers.
 
-        With `include_fenced` also the brokers that are registered and not at work. Raises UnservedApiError where the
-        cluster, of before Kafka 4.0, does not name these.
+        With `include_fenced` the result includes fenced brokers. Raises UnservedApiError where the cluster, older
+        than Kafka 4.0, does not return them.
         """
         if not include_fenced and not self.cluster.asks_controllers:
             _, answer = await self.cluster.metadata(())
@@ -68,14 +70,16 @@ class ClusterCalls:
 
     @retried
     async def describe_features(self) -> dict[str, FeatureDescription]:
-        """The features of the cluster by name (KIP-584): the level in force, and those that a broker can run with."""
+        """Return the features of the cluster by name (KIP-584): the finalized level, and the levels that a broker
+        supports.
+        """
         async with self.cluster.node(ANY) as connection:
             await connection.learn_versions()
             return connection.features
 
     @retried
     async def describe_api_versions(self, broker: int) -> dict[int, tuple[int, int]]:
-        """The lowest and the highest version of each API, by its number, that one broker of the cluster serves."""
+        """Return the lowest and highest version of each API that one broker serves, by API key."""
         async with self.cluster.node(broker) as connection:
             await connection.learn_versions()
             return dict(connection.served)
@@ -84,7 +88,7 @@ class ClusterCalls:
     async def update_features(
         self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> dict[str, BrokerError | None]:
-        """Give features other levels, all or none; returns why it was refused for each of them, None where it was not.
+        """Change the levels of features, all or none. Returns the error of each feature, None where it was accepted.
 
         With `validate_only` nothing changes.
         """
@@ -117,7 +121,9 @@ class ClusterCalls:
 
     @retried
     async def describe_quorum(self) -> QuorumDescription:
-        """Who votes about the metadata log, who follows it, and how far each has come (KIP-595). Raises BrokerError."""
+        """Return the voters and observers of the metadata log, and the log end offset of each (KIP-595). Raises
+        BrokerError.
+        """
         partition = quorum.PartitionData(partition_index=0)
         request = quorum.DescribeQuorumRequest(
             topics=[quorum.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])]
@@ -152,10 +158,10 @@ class ClusterCalls:
         cluster_id: str | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Have a controller vote about the metadata log (KIP-853); returns when that is committed.
+        """Add a controller as a voter of the metadata log (KIP-853). Returns when the change is committed.
 
-        `directory_id` is that of the directory of its metadata log, `endpoints` where the other voters reach it. With
-        `cluster_id` a cluster of another id refuses. Raises BrokerError.
+        `directory_id` is the id of the controller's metadata log directory, `endpoints` are its addresses for the
+        other voters. A cluster whose id differs from `cluster_id` rejects the request. Raises BrokerError.
         """
         request = add.AddRaftVoterRequest(
             cluster_id=cluster_id,
@@ -172,7 +178,7 @@ class ClusterCalls:
 
     @retried
     async def remove_raft_voter(self, node_id: int, directory_id: bytes, *, cluster_id: str | None = None) -> None:
-        """Have a controller vote no more, named by its id and that of its log's directory (KIP-853).
+        """Remove a voter, given by its node id and the id of its metadata log directory (KIP-853).
 
         Raises BrokerError.
         """
@@ -187,7 +193,7 @@ class ClusterCalls:
 
     @retried
     async def unregister_broker(self, node_id: int) -> None:
-        """Have the cluster forget a broker that does not come back (KIP-631). Raises BrokerError."""
+        """Remove the registration of a broker that will not return (KIP-631). Raises BrokerError."""
         request = unregister.UnregisterBrokerRequest(broker_id=node_id)
         async with self._active() as connection:
             answer = await connection.ask(request, unregister.UnregisterBrokerResponse)
@@ -196,7 +202,7 @@ class ClusterCalls:
             )
 
     def _active(self) -> AbstractAsyncContextManager[Connection]:
-        """A connection to the node to ask about the quorum: any broker, or the active controller."""
+        """Return a connection to a node that serves requests about the quorum: any broker, or the active controller."""
         return self.cluster.controller() if self.cluster.asks_controllers else self.cluster.node(ANY)
 
 

@@ -1,7 +1,7 @@
-"""Admin's calls about settings of topics, brokers and groups, more partitions, other leaders, and records to delete.
+"""Admin's calls about configs of topics, brokers and groups, new partitions, leader elections, and record deletion.
 
-Owns which node is asked: a broker for its own settings, a leader for its records, the controller for all else.
-`AsyncAdmin` has these calls.
+Owns the choice of the node: a broker for its own configs, a leader for its records, the controller for all others.
+`AsyncAdmin` inherits the calls.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from pybroker.protocol.messages import incremental_alter_configs as alter
 from pybroker.protocol.messages import list_config_resources as listing
 
 FIRST_VERSION_WITH_TYPES = 1
-"""Of ListConfigResources (KIP-1142): before that it is ListClientMetricsResources, which knows one type."""
+"""The version with ListConfigResources (KIP-1142). Lower versions are ListClientMetricsResources, of one type only."""
 
 
 class ConfigCalls:
-    """The calls about settings, partitions and records over one cluster."""
+    """The calls about configs, partitions and records of one cluster."""
 
     cluster: Cluster
 
@@ -47,9 +47,12 @@ class ConfigCalls:
     async def describe_configs(
         self, name: str, resource_type: int = TOPIC, *, synonyms: bool = False
     ) -> dict[str, ConfigEntry]:
-        """The settings of a topic, of a group (`GROUP`), of a subscription to clients' metrics (`CLIENT_METRICS`) or of
-        the node with that id (`BROKER`), by name; of `BROKER` without a name what was changed for all nodes; of
-        `BROKER_LOGGER` the levels of a node's loggers. Raises BrokerError."""
+        """Return the settings of a resource by name. Raises BrokerError.
+
+        The resource is a topic, a group (`GROUP`), a client metrics subscription (`CLIENT_METRICS`) or the node with
+        that id (`BROKER`). `BROKER` without a name returns the dynamic cluster-wide configs; `BROKER_LOGGER` returns
+        the log levels of a node.
+        """
         resource = describe.DescribeConfigsResource(
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
@@ -64,8 +67,9 @@ class ConfigCalls:
     async def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
-        """Change settings, all or none, of what `describe_configs` shows: of `BROKER` without a name, of all nodes.
-        Raises BrokerError."""
+        """Change settings of a resource, all or none; `BROKER` without a name changes them for all nodes. Raises
+        BrokerError.
+        """
         resource = alter.AlterConfigsResource(
             resource_type=resource_type,
             resource_name=name,
@@ -84,7 +88,7 @@ class ConfigCalls:
 
     @retried
     async def list_config_resources(self, resource_type: int) -> list[str]:
-        """The names of what has settings, of one type; groups that have none of their own are left out."""
+        """Return the names of resources of one type; groups without configs of their own are omitted."""
         request = listing.ListConfigResourcesRequest(resource_types=[resource_type])
         async with self.cluster.controller() as connection:
             if resource_type == CLIENT_METRICS and connection.version_of(request) < FIRST_VERSION_WITH_TYPES:
@@ -97,7 +101,7 @@ class ConfigCalls:
     async def create_partitions(
         self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> None:
-        """Give topics more partitions. Raises BrokerError for the first that was refused."""
+        """Increase the partition count of topics. Raises BrokerError for the first topic that was rejected."""
         asked = [
             create.CreatePartitionsTopic(name=name, count=more.total, assignments=_assignments(more))
             for name, more in topics.items()
@@ -114,10 +118,10 @@ class ConfigCalls:
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None, *, unclean: bool = False, timeout_ms: int | None = None
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Give partitions (None: all) their preferred leader, or with `unclean` any leader where they have none.
+        """Elect the preferred leader of partitions (None: all), or with `unclean` any leader where they have none.
 
-        Returns of each partition why its leader stays, None where it was elected; of all partitions those whose
-        leader is the wanted one already are left out. Raises BrokerError where nothing was checked.
+        Returns the error of each partition, None where a leader was elected. With None, partitions whose leader
+        needs no change are omitted. Raises BrokerError where the whole request was rejected.
         """
         grouped = by_topic(partitions or ())
         topics = [election.TopicPartitions(topic=name, partitions=indexes) for name, indexes in grouped.items()]
@@ -142,10 +146,10 @@ class ConfigCalls:
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int | BrokerError]:
-        """Delete the records below an offset of each partition, `HIGH_WATERMARK` for all that are committed.
+        """Delete the records below an offset of each partition; `HIGH_WATERMARK` stands for all committed records.
 
-        Returns the first offset that is left, or why nothing was deleted, of each partition: one that is refused does
-        not keep the others from it.
+        Returns for each partition the new log start offset, or the error. An error of one partition does not affect
+        the others.
         """
         outcomes: dict[TopicPartition, int | BrokerError] = {}
 
@@ -159,7 +163,7 @@ class ConfigCalls:
             refused = (outcome for outcome in outcomes.values() if isinstance(outcome, BrokerError))
             raise_first(refusal for refusal in refused if is_retriable(refusal))
 
-        with contextlib.suppress(BrokerError):  # it is among the outcomes
+        with contextlib.suppress(BrokerError):  # the outcomes include the error
             await retry(self.cluster.settings, attempt, timeout_ms=timeout_ms)
         return outcomes
 
@@ -180,9 +184,9 @@ class ConfigCalls:
 
     @contextlib.asynccontextmanager
     async def _config_node(self, name: str, resource_type: int) -> AsyncIterator[Connection]:
-        """A connection to the node that knows a resource's settings: a broker for its own, else the controller.
+        """Return a connection to the node with a resource's configs: the broker for its own, else the controller.
 
-        Where controllers are asked, the active one knows the settings of all.
+        With controllers as bootstrap servers, the active controller has the configs of all nodes.
         """
         if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.asks_controllers:
             async with self.cluster.broker(int(name)) as connection:

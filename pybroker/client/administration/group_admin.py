@@ -1,6 +1,7 @@
-"""Admin's calls about groups: list, describe, delete, and their committed offsets.
+"""Admin's calls that list, describe and delete groups, and read and change their committed offsets.
 
-Owns which coordinator is asked what, and the choice between the two describing APIs. `AsyncAdmin` has these calls.
+Owns the choice of the coordinator, and of the describe API for either group protocol. `AsyncAdmin` inherits the
+calls.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class GroupCalls:
     async def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
     ) -> list[GroupListing]:
-        """The groups of all brokers, by id; only those of some states, types and protocol types, where named."""
+        """Return the groups of all brokers, sorted by id; filtered by states, types and protocol types where these are
+        given.
+        """
         _, metadata = await self.cluster.metadata(())
         request = listing.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         found: dict[str, GroupListing] = {}
@@ -57,16 +60,16 @@ class GroupCalls:
 
     @retried
     async def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-        """Groups and their members, in either protocol.
+        """Describe groups and their members, of either protocol.
 
-        A group that does not exist is returned as dead, without members. Raises BrokerError for the first that
-        was refused.
+        A group that does not exist is returned as dead, without members. Raises BrokerError for the first group that
+        was rejected.
         """
         return {group_id: await self._describe_group(group_id) for group_id in dict.fromkeys(group_ids)}
 
     @retried
     async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, BrokerError | None]:
-        """Delete groups without members, and their offsets; what each was refused for, or None."""
+        """Delete groups without members, with their offsets. Returns the error of each group, or None."""
         outcome: dict[str, BrokerError | None] = {}
         for group_id in dict.fromkeys(group_ids):
 
@@ -83,7 +86,8 @@ class GroupCalls:
     async def list_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition] | None = None, *, stable: bool = False
     ) -> Offsets:
-        """The committed offsets of a group, of all partitions or of some; those without one are missing.
+        """Return the committed offsets of a group, of all partitions or of some. Partitions without an offset are
+        omitted.
 
         Raises BrokerError.
         """
@@ -120,9 +124,9 @@ class GroupCalls:
     async def delete_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Forget offsets of topics that no member is subscribed to; what each was refused for, or None.
+        """Delete offsets of topics that no member is subscribed to. Returns the error of each partition, or None.
 
-        Raises BrokerError when the group itself was refused.
+        Raises BrokerError when the whole group was rejected.
         """
 
         async def ask(connection: Connection) -> tuple[tuple[group_offsets.Outcome, int], int]:
@@ -139,7 +143,7 @@ class GroupCalls:
 
     def _refusal(self, group_id: str, what: str, code: int) -> BrokerError:
         refusal = BrokerError.of(self.cluster.known_coordinator(group_id), what, code, None)
-        refusal.final = True  # what may pass was asked about again
+        refusal.final = True  # retriable errors were retried before
         return refusal
 
     async def _describe_group(self, group_id: str) -> GroupDescription:

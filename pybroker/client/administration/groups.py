@@ -1,4 +1,4 @@
-"""What clients say of groups: members, offsets, and what a coordinator returns of them. Plain values, no behaviour."""
+"""Groups in Admin's arguments and results: members, offsets, states. Plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.client.administration.topics import BrokerDescription, TopicPartit
 
 
 class OffsetAndMetadata(NamedTuple):
-    """How far a group has read a partition: the next offset to read, and what the committer wanted kept with it."""
+    """A committed offset: the next offset to read, and the metadata of the committer."""
 
     offset: int
     metadata: str = ""
@@ -22,11 +22,11 @@ class GroupListing(Struct, frozen=True):
 
     group_id: str
     protocol_type: str
-    """`consumer`, `connect` ...; empty for a group that only keeps offsets."""
+    """`consumer`, `connect` ...; empty for a group that only stores offsets."""
     state: str
-    """Kafka's name of the state; empty where an old broker does not say."""
+    """Kafka's name of the state; empty from a broker too old to return it."""
     type: str
-    """`classic` or `consumer` (KIP-848); empty where an old broker does not say."""
+    """`classic` or `consumer` (KIP-848); empty from a broker too old to return it."""
 
 
 class MemberDescription(Struct, frozen=True):
@@ -38,11 +38,11 @@ class MemberDescription(Struct, frozen=True):
     host: str
     assignment: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...] | None = None
-    """What it is to have; None in the classic protocol."""
+    """The target assignment; None in the classic protocol."""
     epoch: int | None = None
     """None in the classic protocol."""
     upgraded: bool | None = None
-    """Whether it speaks the protocol of KIP-848; None where the broker does not say."""
+    """Whether the member uses the protocol of KIP-848; None where the broker does not return it."""
 
 
 class GroupDescription(Struct, frozen=True):
@@ -57,7 +57,7 @@ class GroupDescription(Struct, frozen=True):
     group_epoch: int | None = None
     target_epoch: int | None = None
     error: str | None = None
-    """Why an unknown group is reported as dead, for people."""
+    """The error message of an unknown group, which is reported as dead."""
 
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]

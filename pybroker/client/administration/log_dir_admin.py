@@ -1,6 +1,6 @@
-"""Admin's calls about log directories: what lies in them, and moves from one to another of the same broker.
+"""Admin's calls about log directories: describe them, and move replicas between those of one broker.
 
-Every broker is asked about its own. `AsyncAdmin` has these calls.
+Every broker is queried for its own directories. `AsyncAdmin` inherits the calls.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ class LogDirCalls:
 
     @retried
     async def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
-        """Have replicas moved to other log directories of their brokers, by absolute path; None where a move is begun.
+        """Start moves of replicas to other log directories of their brokers, by absolute path; None where a move has
+        started.
 
-        `describe_log_dirs` returns how far it is; the directory where a replica lies ends a move that is under way.
+        `describe_log_dirs` returns the progress. A move to the directory of the current replica cancels a move in
+        progress.
         """
         outcomes: dict[Replica, BrokerError | None] = {}
         for broker in sorted({replica.broker for replica in paths}):

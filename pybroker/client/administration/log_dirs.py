@@ -1,4 +1,4 @@
-"""What Admin takes and gives about log directories. Plain values, no behaviour."""
+"""Log directories in Admin's arguments and results. Plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class ReplicaInfo(Struct, frozen=True):
     """A replica in a log directory."""
 
     size: int
-    """Bytes of its segments."""
+    """Size of its segments in bytes."""
     offset_lag: int
-    """How far it is behind: the high watermark of one that serves, the log of a future one."""
+    """Lag in offsets: behind the high watermark for a current replica, behind the current replica for a future one."""
     is_future: bool
-    """Whether it is filled to take the place of the log in another directory."""
+    """Whether it is a future replica, which is to replace the log in another directory."""
 
 
 class LogDirDescription(Struct, frozen=True):
-    """A log directory; without replicas where it cannot be checked."""
+    """A log directory. It has no replicas where it is offline."""
 
     error: ErrorCode
     replicas: Mapping[TopicPartition, ReplicaInfo] = field(default_factory=dict)
     total_bytes: int = -1
-    """Size of its volume, -1 where the broker does not say."""
+    """Size of its volume in bytes, -1 where the broker does not return it."""
     usable_bytes: int = -1
-    """Room on its volume, -1 where the broker does not say."""
+    """Free space of its volume in bytes, -1 where the broker does not return it."""
 
 
 class Replica(Struct, frozen=True):
@@ -40,17 +40,17 @@ class Replica(Struct, frozen=True):
 
 
 class BatchMark(Struct, frozen=True):
-    """What distinguishes a batch of a log from others; the checksum is of its records and most of its header."""
+    """The header fields that identify a batch. The checksum covers its records and most of its header."""
 
     base_offset: int
     last_offset: int
     leader_epoch: int
-    """-1 in the formats before 2."""
+    """-1 in message formats before 2."""
     checksum: int
 
 
 class ReplicaBatches(Struct, frozen=True):
-    """The batches that a replica has from offset `first` up to `end`, in order."""
+    """The batches of a replica from offset `first` up to `end`, in order."""
 
     first: int
     end: int

@@ -1,4 +1,4 @@
-"""What Admin takes and gives about the metadata quorum and the cluster's features. Plain values, no behaviour."""
+"""The metadata quorum and the features of the cluster in Admin's arguments and results. Plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-"""Which way a `FeatureUpdate` may go: up; down where nothing is lost; down in any case."""
+"""Allowed direction of a `FeatureUpdate`: upgrade, downgrade without loss of metadata, or any downgrade."""
 
 
 class RaftEndpoint(Struct, frozen=True):
-    """Where a node of the quorum is reached."""
+    """The address of a node of the quorum."""
 
     listener: str
     host: str
@@ -23,31 +23,31 @@ class RaftEndpoint(Struct, frozen=True):
 
 
 class QuorumReplica(Struct, frozen=True):
-    """How far a voter or an observer has come; times in ms since 1970, None where they are not known."""
+    """Progress of a voter or an observer; times in ms since 1970, None where they are unknown."""
 
     node_id: int
     directory_id: bytes
-    """Id of the directory of its metadata log; zeros where it is not known."""
+    """Id of its metadata log directory; zeros where it is unknown."""
     end_offset: int
     last_fetch_ms: int | None
     last_caught_up_ms: int | None
 
 
 class QuorumDescription(Struct, frozen=True):
-    """Who votes about the metadata log, who only reads it, and how far each has come."""
+    """The voters and observers of the metadata log, and the progress of each."""
 
     leader_id: int
-    """-1: nobody leads."""
+    """-1: there is no leader."""
     leader_epoch: int
     high_watermark: int
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     endpoints: Mapping[int, tuple[RaftEndpoint, ...]]
-    """Listeners by node, of those nodes of which they are known; none from a cluster before Kafka 3.9."""
+    """Listeners by node, where they are known; empty from a cluster before Kafka 3.9."""
 
 
 class FeatureUpdate(Struct, frozen=True):
-    """A level to give a feature, 0 to remove it, and which way that may go."""
+    """A new level of a feature, 0 to remove it, and the allowed direction of the change."""
 
     level: int
     upgrade_type: int = UPGRADE

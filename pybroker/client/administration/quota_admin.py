@@ -1,9 +1,8 @@
-"""Client quotas (KIP-546): limits of users, clients and addresses, shown and changed.
+"""Admin's calls that describe and alter client quotas (KIP-546): limits of users, clients and addresses.
 
-Owns the calls and their types. Limits are numbers by key: `producer_byte_rate` and `consumer_byte_rate` in bytes a
-second, `request_percentage` in percent of one thread, `controller_mutation_rate` in partitions a second,
-`connection_creation_rate` of an address in connections a second. Which of a client's quotas binds it is the broker's to
-know.
+Limits are numbers by key: `producer_byte_rate` and `consumer_byte_rate` in bytes a second, `request_percentage` in
+percent of one thread, `controller_mutation_rate` in partitions a second, `connection_creation_rate` of an address in
+connections a second. The broker decides which quota applies to a client.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from pybroker.protocol.messages import alter_client_quotas as alter
 from pybroker.protocol.messages import describe_client_quotas as describe
 
 QuotaEntity: TypeAlias = "tuple[tuple[str, str | None], ...]"
-"""Whom limits bind, in the order of the types: (`client-id`, `ip` or `user`; its name, None for the default)."""
+"""The entity of a quota, sorted by type: (`client-id`, `ip` or `user`; its name, None for the default)."""
 
 
 class AnyName(Enum):
-    """Stands for whatever name."""
+    """Matches every name."""
 
     ANY = "any"
 
@@ -41,9 +40,11 @@ class QuotaCalls:
     async def describe_client_quotas(
         self, components: Mapping[str, NameFilter] | None = None, *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the limits of entities that have all components: a name, None for the default, or `ANY_NAME`, by type.
+        """Return the limits of entities that match all components: a name, None for the default, or `ANY_NAME`, by
+        type.
 
-        `strict`: of those that have nothing else. Without components all. Raises BrokerError.
+        With `strict`, entities with further components are omitted. Without components all match. Raises
+        BrokerError.
         """
         request = describe.DescribeClientQuotasRequest(
             components=[_component(kind, name) for kind, name in (components or {}).items()], strict=strict
@@ -62,9 +63,9 @@ class QuotaCalls:
     async def alter_client_quotas(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None], *, validate_only: bool = False
     ) -> None:
-        """Set limits of an entity, a name by type with None for the default; a limit of None is taken away.
+        """Set the limits of an entity, given as a name by type, with None for the default. A limit of None is removed.
 
-        Raises BrokerError where the cluster refuses.
+        Raises BrokerError.
         """
         entry = alter.EntryData(
             entity=[alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],

@@ -1,6 +1,6 @@
-"""Admin's calls about reassignments: other replicas for partitions, and which are on their way to them (KIP-455).
+"""Admin's calls that start, cancel and list partition reassignments (KIP-455).
 
-The controller is asked. `AsyncAdmin` has these calls.
+Requests are sent to the controller. `AsyncAdmin` inherits the calls.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ReassignmentCalls:
         allow_replication_factor_change: bool = True,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Give partitions other replicas, the preferred leader first; None cancels what is on its way.
+        """Assign other replicas to partitions, the preferred leader first; None cancels a reassignment in progress.
 
-        Returns why it was refused of each partition, None where it was taken; `list_partition_reassignments` shows when
-        it is done. With `allow_replication_factor_change=False` another number of replicas than there is is refused
-        (KIP-860). Raises BrokerError where nothing was checked.
+        Returns the error of each partition, None where the reassignment has started; `list_partition_reassignments`
+        shows its progress. With `allow_replication_factor_change=False` a change of the number of replicas is
+        rejected (KIP-860). Raises BrokerError where the whole request was rejected.
         """
         request = alter.AlterPartitionReassignmentsRequest(
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
@@ -67,7 +67,7 @@ class ReassignmentCalls:
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The reassignments in progress of these partitions, None for all. Raises BrokerError."""
+        """Return the reassignments in progress of these partitions, None for all. Raises BrokerError."""
         topics = [
             listing.ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
             for name, indexes in by_topic(partitions or ()).items()

@@ -1,7 +1,7 @@
-"""Admin's call about one replica: which batches it has, without their records.
+"""Admin's call about one replica: read the headers of its batches.
 
-Owns the fetch of a replica that need not lead (KIP-392), and what of a batch's header distinguishes it from others.
-`AsyncAdmin` has this call.
+Owns the fetch from a replica that need not be the leader (KIP-392), and the header fields that identify a batch.
+`AsyncAdmin` inherits the call.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LAST_VERSION_WITH_NAMES = 12
 _FETCH_BYTES = 1 << 20
 _MAX_WAIT_MS = 500
 _FETCHES_WITHOUT_RECORDS = 20
-"""A follower may lag behind the leader: after so many empty answers it is taken at what it has."""
+"""A follower may lag behind the leader. After so many empty responses its batches so far are returned."""
 _HEAD = struct.Struct(">qiiBI")
-"""Base offset, length of what follows these two, leader epoch, format, checksum, of format 2."""
+"""Layout of format 2: base offset, length of the rest, leader epoch, format, checksum."""
 _OLD_HEAD = struct.Struct(">qiIB")
-"""Offset, length, checksum, format, of formats 0 and 1."""
+"""Layout of formats 0 and 1: offset, length, checksum, format."""
 _MAGIC_AT = 16
 _LENGTH_COUNTS_FROM = 12
 _LAST_DELTA = struct.Struct(">i")
@@ -32,16 +32,17 @@ _LAST_DELTA_AT = 23
 
 
 class ReplicaCalls:
-    """The call about one replica over one cluster."""
+    """The call about one replica of one cluster."""
 
     cluster: Cluster
 
     @retried
     async def read_batches(self, replica: Replica, first: int, end: int) -> ReplicaBatches:
-        """Which batches a replica has from offset `first` up to `end`; fewer where it lacks some at the end.
+        """Return the batches of a replica from offset `first` up to `end`; fewer where the replica lacks some at the
+        end.
 
-        The replica may be a follower, which returns no more than it knows to be committed. What lies before its log's
-        start is passed over. Raises BrokerError.
+        The replica may be a follower, which returns records up to its high watermark only. Offsets below its log
+        start offset are skipped. Raises BrokerError.
         """
         position, empty = first, 0
         marks: list[BatchMark] = []
@@ -80,7 +81,7 @@ async def _fetch(connection: Connection, replica: Replica, offset: int) -> fetch
 
 
 def parse_marks(records: bytes) -> Iterator[BatchMark]:
-    """Return the marks of the batches that are whole; raises ClientError for a length that makes no sense."""
+    """Yield the marks of the complete batches. Raises ClientError for an invalid length."""
     position = 0
     while len(records) - position > _LAST_DELTA_AT + _LAST_DELTA.size:
         base, length = struct.unpack_from(">qi", records, position)

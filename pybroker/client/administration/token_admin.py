@@ -1,7 +1,7 @@
-"""Admin's calls about delegation tokens (KIP-48): made, prolonged, ended and found. `AsyncAdmin` has these calls.
+"""Admin's calls that create, renew, expire and describe delegation tokens (KIP-48). `AsyncAdmin` inherits them.
 
-A client logs in by a token as it does by SCRAM: `sasl.mechanism` SCRAM-SHA-256 or SCRAM-SHA-512, a JAAS text with the
-token's id as `username`, its HMAC in base64 as `password`, and `tokenauth="true"`.
+A client authenticates by a token as by SCRAM: `sasl.mechanism` SCRAM-SHA-256 or SCRAM-SHA-512, and a JAAS config
+with the token's id as `username`, its HMAC in base64 as `password`, and `tokenauth="true"`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pybroker.protocol.messages import expire_delegation_token as expire
 from pybroker.protocol.messages import renew_delegation_token as renew
 
 LONGEST = -1
-"""As long as the broker lets a token live."""
+"""The longest lifetime that the broker allows."""
 AT_ONCE = -1
-"""The time after which an expired token ends where it ends at once."""
+"""The period that expires a token at once."""
 
 
 class Token(Struct, frozen=True):
@@ -31,17 +31,17 @@ class Token(Struct, frozen=True):
     hmac: bytes
     owner: str
     requester: str
-    """Who asked for it; empty where the broker does not say (before Kafka 3.3)."""
+    """The principal that requested it; empty where the broker does not return it (before Kafka 3.3)."""
     renewers: tuple[str, ...]
     issued_ms: int
     expires_ms: int
-    """When it ends unless it is renewed."""
+    """Expiry time, unless it is renewed before."""
     ends_ms: int
-    """When it ends for good."""
+    """The latest time to which it can be renewed."""
 
     @property
     def password(self) -> str:
-        """What a client logs in with, with the id as its user."""
+        """Return the password of the SCRAM login, in which the token's id is the user."""
         return b64encode(self.hmac).decode()
 
     def __repr__(self) -> str:
@@ -56,9 +56,9 @@ class TokenCalls:
     async def create_token(
         self, *, renewers: Sequence[str] = (), max_lifetime_ms: int = LONGEST, owner: str | None = None
     ) -> Token:
-        """Make a token for `owner`, or for who asks. Raises BrokerError.
+        """Create a token for `owner`, or for the requester. Raises BrokerError.
 
-        It is asked for once: an answer that is lost leaves a token that nobody knows, until it ends.
+        The request is not retried. If its response is lost, an unknown token remains until it expires.
         """
         kind, name = ("", "") if owner is None else _parse(owner)
         request = create.CreateDelegationTokenRequest(
@@ -87,7 +87,7 @@ class TokenCalls:
 
     @retried
     async def renew_token(self, hmac: bytes, period_ms: int = LONGEST) -> int:
-        """Have a token live for `period_ms` from now, and return when it ends, ms since 1970. Raises BrokerError."""
+        """Renew a token for `period_ms` from now. Returns its expiry time, ms since 1970. Raises BrokerError."""
         request = renew.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, renew.RenewDelegationTokenResponse)
@@ -96,7 +96,7 @@ class TokenCalls:
 
     @retried
     async def expire_token(self, hmac: bytes, period_ms: int = AT_ONCE) -> int:
-        """Have a token end `period_ms` from now, and return when, ms since 1970; below 0 at once."""
+        """Expire a token `period_ms` from now, below 0 at once. Returns its expiry time, ms since 1970."""
         request = expire.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
         async with self.cluster.node(ANY) as connection:
             answer = await connection.ask(request, expire.ExpireDelegationTokenResponse)
@@ -105,7 +105,7 @@ class TokenCalls:
 
     @retried
     async def describe_tokens(self, owners: Sequence[str] | None = None) -> list[Token]:
-        """Return the tokens of owners, of all with None, that the client may know. Raises BrokerError."""
+        """Return the tokens of these owners, or of all with None, that the client may describe. Raises BrokerError."""
         request = describe.DescribeDelegationTokenRequest(
             owners=None
             if owners is None

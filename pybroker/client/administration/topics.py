@@ -1,4 +1,4 @@
-"""What Admin takes and gives: topics to create, and what a cluster says of itself. Plain values, no behaviour."""
+"""Topics, partitions, brokers and configs in Admin's arguments and results. Plain values, no behaviour."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from msgspec import Struct, field
 
 
 class NewTopic(Struct, frozen=True):
-    """A topic to create; -1 leaves a number to the broker."""
+    """A topic to create; with -1 the broker chooses the number."""
 
     name: str
     partitions: int = -1
     replication_factor: int = -1
     configs: Mapping[str, str] = field(default_factory=dict)
     assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Brokers by partition; then the two numbers must be -1."""
+    """Broker ids by partition; then the two numbers must be -1."""
 
 
 class CreatedTopic(Struct, frozen=True):
-    """A topic that was created (or would be, with validate_only); -1 and zeros where an old broker does not say."""
+    """A topic that was created (with validate_only: would be); -1 and zeros from a broker too old to return them."""
 
     name: str
     topic_id: bytes
@@ -28,7 +28,7 @@ class CreatedTopic(Struct, frozen=True):
 
 
 class PartitionDescription(Struct, frozen=True):
-    """One partition as metadata describes it; leader -1 means none."""
+    """One partition as Metadata returns it; leader -1 means none."""
 
     index: int
     leader: int
@@ -37,13 +37,13 @@ class PartitionDescription(Struct, frozen=True):
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
     eligible_leaders: tuple[int, ...] | None = None
-    """Replicas out of sync that may still lead without loss (KIP-966); None where it was not asked for or returned."""
+    """Eligible leader replicas outside of the ISR (KIP-966); None where they were not requested or not returned."""
     last_known_eligible_leaders: tuple[int, ...] | None = None
-    """The last members of the ISR before it emptied; None as above."""
+    """The last members of the ISR before it was empty; None as above."""
 
 
 class TopicDescription(Struct, frozen=True):
-    """One topic as metadata describes it, partitions by index."""
+    """One topic as Metadata returns it, partitions by index."""
 
     name: str
     topic_id: bytes
@@ -52,7 +52,7 @@ class TopicDescription(Struct, frozen=True):
 
 
 class BrokerDescription(Struct, frozen=True):
-    """One broker's address, and whether it is registered and not at work."""
+    """One broker's address, and whether it is fenced."""
 
     node_id: int
     host: str
@@ -62,7 +62,7 @@ class BrokerDescription(Struct, frozen=True):
 
 
 class ClusterDescription(Struct, frozen=True):
-    """The brokers that are there."""
+    """The cluster id, its controller and its brokers."""
 
     cluster_id: str | None
     controller_id: int
@@ -70,17 +70,17 @@ class ClusterDescription(Struct, frozen=True):
 
 
 class FeatureDescription(Struct, frozen=True):
-    """A feature's level in force (0: none), and the lowest and highest that the broker which was asked can run with."""
+    """A feature's finalized level (0: none), and the lowest and highest level that the queried broker supports."""
 
     level: int
     lowest: int
     highest: int
     epoch: int = -1
-    """Grows with every change of a level of the cluster; -1 where it is not known."""
+    """Increases with every change of a finalized level; -1 where it is unknown."""
 
 
 class ConfigSynonym(Struct, frozen=True):
-    """A place that gives a setting its value, or would if those before it did not."""
+    """One source of a setting's value, in order of precedence."""
 
     name: str
     value: str | None
@@ -99,7 +99,7 @@ class ConfigEntry(Struct, frozen=True):
 
 
 class ConfigChange(Struct, frozen=True):
-    """What to do with one setting: `operation` is `SET`, `DELETE`, `APPEND` or `SUBTRACT` (KIP-339)."""
+    """A change of one setting: `operation` is `SET`, `DELETE`, `APPEND` or `SUBTRACT` (KIP-339)."""
 
     name: str
     value: str | None
@@ -107,7 +107,7 @@ class ConfigChange(Struct, frozen=True):
 
 
 class MorePartitions(Struct, frozen=True):
-    """How many partitions a topic is to have in all, and the replicas of each new one unless the cluster chooses."""
+    """The total partition count to reach, and the replicas of each new partition unless the cluster chooses them."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -121,16 +121,16 @@ class TopicPartition(Struct, frozen=True):
 
 
 class Reassignment(Struct, frozen=True):
-    """A partition's replicas while some of them come and others go."""
+    """The replicas of a partition during a reassignment, with those that are added and removed."""
 
     replicas: tuple[int, ...]
-    """All of them."""
+    """All replicas, also those that are added or removed."""
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
 
 class ListedOffset(Struct, frozen=True):
-    """An answer of ListOffsets: offset -1 where no record is as young as the timestamp asked for."""
+    """A result of ListOffsets: offset -1 where no record is at or after the requested timestamp."""
 
     offset: int
     timestamp_ms: int
@@ -144,7 +144,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Resource types of `describe_configs`."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What IncrementalAlterConfigs does to a setting."""
+"""Operations of IncrementalAlterConfigs."""
 
 HIGH_WATERMARK = -1
 """The offset of `delete_records` that stands for all committed records."""

@@ -1,10 +1,10 @@
-"""Admin's calls about transactions (KIP-664): found, described, aborted, and their producers fenced.
+"""Admin's calls that list, describe and abort transactions, and fence their producers (KIP-664).
 
-Owns who is asked: the coordinator of a transactional id, a partition's leader, or every broker. `AsyncAdmin` has these
-calls.
+Owns the choice of the node: the coordinator of a transactional id, a partition's leader, or every broker.
+`AsyncAdmin` inherits the calls.
 
-Source: Kafka's DescribeTransactionsHandler, ListTransactionsHandler, DescribeProducersHandler, AbortTransactionHandler
-and FenceProducersHandler.
+Source: Kafka's DescribeTransactionsHandler, ListTransactionsHandler, DescribeProducersHandler,
+AbortTransactionHandler and FenceProducersHandler.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pybroker.protocol.messages.find_coordinator import TRANSACTION
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _FENCES_AGAIN = ASK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
-"""A transaction that is open is aborted first; the coordinator is asked until that is over."""
+"""An open transaction is aborted first. The request is retried until the coordinator has completed the abort."""
 
 
 class TransactionCalls:
@@ -49,12 +49,14 @@ class TransactionCalls:
         longer_than_ms: int = NOTHING,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """Return the transactional ids that all brokers coordinate: those in `states`, of `producer_ids`, with a
-        transaction that has been open for longer than a time (KIP-994), whose ids match a regular expression of RE2
-        (KIP-1152). Without a filter: all that the client may describe.
+        """Return the transactional ids of all coordinators that match every filter, without a filter all that the
+        client may describe.
 
-        Raises BrokerError, ClientError for a state that Kafka has not; UnsendableError where a broker knows no filter
-        of that kind.
+        Filters are states, producer ids, a duration in ms that the open transaction exceeds (KIP-994), and an RE2
+        pattern of the transactional id (KIP-1152).
+
+        Raises BrokerError, ClientError for a state unknown to Kafka, UnsendableError where a broker does not support
+        such a filter.
         """
         _, cluster = await self.cluster.metadata(())
         request = listing.ListTransactionsRequest(
@@ -78,7 +80,9 @@ class TransactionCalls:
         ]
 
     async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-        """Return what the coordinators know of transactional ids. Raises BrokerError (TRANSACTIONAL_ID_NOT_FOUND)."""
+        """Return the states of transactional ids from their coordinators. Raises BrokerError
+        (TRANSACTIONAL_ID_NOT_FOUND).
+        """
         asked = (self._describe(one) for one in transactional_ids)
         found = await asyncio.gather(*asked, return_exceptions=True)
         raise_first(one for one in found if isinstance(one, BrokerError))
@@ -114,9 +118,9 @@ class TransactionCalls:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker: int | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
-        """Return the producers that partitions remember: as their leaders do, or as the replicas of one `broker` do.
+        """Return the producer state of partitions, from their leaders or from the replicas of one `broker`.
 
-        Raises BrokerError for the first partition that was refused, with the others' errors as notes.
+        Raises BrokerError for the first partition that was rejected, with the errors of others as notes.
         """
         wanted = list(partitions)
         if broker is None:
@@ -154,10 +158,10 @@ class TransactionCalls:
     async def abort_transaction(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
-        """End a transaction that no coordinator will end, in one partition: write a marker that aborts it.
+        """Abort a hanging transaction in one partition: write an abort marker, without the transaction coordinator.
 
-        For one that hangs; `describe_producers` shows the three numbers. A `coordinator_epoch` below 0 stands for 0:
-        the producer has no marker yet. Raises BrokerError.
+        `describe_producers` returns the three numbers. A `coordinator_epoch` below 0 stands for 0: the producer has
+        no marker yet. Raises BrokerError.
         """
         leaders = await find_leaders(self.cluster, [partition])
         raise_first(leaders.refused.values())
@@ -178,9 +182,9 @@ class TransactionCalls:
             raise_first(refusal for refusal in refusals if refusal is not None)
 
     async def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Keep the producers of transactional ids from writing: return the id and epoch that are in force then.
+        """Fence the producers of transactional ids. Returns the new producer id and epoch of each.
 
-        A transaction that is open is aborted. Raises BrokerError.
+        An open transaction is aborted. Raises BrokerError.
         """
         asked = (self._fence(one) for one in transactional_ids)
         fenced = await asyncio.gather(*asked, return_exceptions=True)
@@ -198,7 +202,7 @@ class TransactionCalls:
 
     async def _fence(self, transactional_id: str) -> tuple[int, int]:
         async def ask(connection: Connection) -> tuple[tuple[Connection, InitProducerIdResponse], int]:
-            # Nobody writes by what comes back, so that the time of a transaction is of no meaning.
+            # No transaction uses the returned identity, so its timeout does not matter.
             request = InitProducerIdRequest(
                 transactional_id=transactional_id, transaction_timeout_ms=self.cluster.settings.request_timeout_ms
             )

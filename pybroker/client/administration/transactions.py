@@ -1,4 +1,4 @@
-"""What an admin is shown of transactions and of the producers that partitions remember (KIP-664)."""
+"""Transactions and producer states of partitions in Admin's results (KIP-664). Plain values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from pybroker.client.administration.topics import TopicPartition
 
 NOTHING = -1
-"""In place of an epoch, a sequence number or an offset that there is not."""
+"""Stands for a missing epoch, sequence number or offset."""
 
 
 class TransactionListing(Struct, frozen=True):
@@ -22,7 +22,7 @@ class TransactionListing(Struct, frozen=True):
 
 
 class TransactionDescription(Struct, frozen=True):
-    """A transactional id as its coordinator knows it."""
+    """The state of a transactional id, from its coordinator."""
 
     transactional_id: str
     coordinator: int
@@ -32,22 +32,22 @@ class TransactionDescription(Struct, frozen=True):
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    """After so long without an end its coordinator aborts the transaction."""
+    """Transaction timeout in ms, after which the coordinator aborts the transaction."""
     began_ms: int | None
     """When the transaction began, ms since 1970; None where none is open."""
     partitions: tuple[TopicPartition, ...]
-    """Those that are part of it; while it ends, those that still wait for its marker."""
+    """The partitions of the transaction; while it ends, those that its marker is not written to yet."""
 
 
 class ProducerState(Struct, frozen=True):
-    """A producer, as a replica of a partition remembers it."""
+    """The state of a producer, in a replica of a partition."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int
-    """When it wrote last, ms since 1970."""
+    """Time of its last append, ms since 1970."""
     coordinator_epoch: int
     """Epoch of the coordinator that wrote its last marker; `NOTHING` without one."""
     transaction_start: int
-    """Offset at which its open transaction begins; `NOTHING` where none is open."""
+    """First offset of its open transaction; `NOTHING` where none is open."""

@@ -1,6 +1,6 @@
-"""Admin's calls about users that log in by SCRAM (KIP-554). `AsyncAdmin` has these calls.
+"""Admin's calls about SCRAM credentials of users (KIP-554). `AsyncAdmin` inherits them.
 
-A password leaves as the hash that SCRAM makes of it; the broker keeps what it can check one by.
+The client sends the salted hash of a password, never the password itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramPassword(Struct, frozen=True):
-    """A password that a user is to log in with by one mechanism."""
+    """A new SCRAM password of a user, for one mechanism."""
 
     mechanism: str
     """SCRAM-SHA-256 or SCRAM-SHA-512."""
@@ -42,7 +42,7 @@ class UserCalls:
 
     @retried
     async def describe_scram_users(self, users: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
-        """Return the iterations of each user by mechanism, of all with None; one that there is not is left out."""
+        """Return the iterations of each user by mechanism, with None of all users. Unknown users are omitted."""
         request = describe.DescribeUserScramCredentialsRequest(
             users=None if users is None else [describe.UserName(name=name) for name in users]
         )
@@ -65,7 +65,7 @@ class UserCalls:
     async def alter_scram_user(
         self, user: str, *, give: ScramPassword | None = None, take_away: str | None = None
     ) -> None:
-        """Give a user a password, or take the mechanism named `take_away` from it."""
+        """Set a user's password for one mechanism, or delete the credential of the mechanism `take_away`."""
         for name in [] if take_away is None else [take_away]:
             if name not in SCRAM_BY_NAME:
                 raise ClientError(f"{name}: expected one of {', '.join(SCRAM_BY_NAME)}")
@@ -103,5 +103,5 @@ def _upsertion(user: str, given: ScramPassword) -> alter.ScramCredentialUpsertio
 
 
 def fresh_salt() -> bytes:
-    """Return random letters and digits, as Kafka's tools make a salt."""
+    """Return a salt of random letters and digits, like that of Kafka's tools."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(_SALT_CHARACTERS)).encode()

@@ -1,7 +1,8 @@
-"""Assignors of the classic protocol: who of a group reads which partition, decided by the group's leader.
+"""Assignors of the classic protocol: the group leader assigns each partition to a member.
 
-Pure functions of what the members said; results are those of Kafka's Java assignors. Knows no connection and no group
-state. A custom assignor is any object with the face of `Assignor`, or a class of such (`docs/guides/consumer.md`).
+Pure functions of the members' subscriptions; results equal those of Kafka's Java assignors. Must not depend on
+connections or group state. A custom assignor is an object that implements `Assignor`, or a class of such
+(`docs/guides/consumer.md`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _KNOWN = {
 
 
 Wanted = str | type[Assignor] | Assignor
-"""An assignor by its name, by its class, or itself."""
+"""An assignor: by its name, by its class, or an instance."""
 
 
 def make_assignors(wanted: Wanted | Sequence[Wanted]) -> list[Assignor]:
-    """The assignors that `partition.assignment.strategy` names: by protocol name, by Kafka's class name, by class, or
-    themselves.
+    """Return the assignors of `partition.assignment.strategy`, given by protocol name, Kafka's class name, class or
+    instance.
 
-    Raises SettingError for a name that is not known, for two of one name, and for what is no assignor.
+    Raises SettingError for an unknown name, for two assignors with one name, and for an object that is no assignor.
     """
     parts = wanted.split(",") if isinstance(wanted, str) else wanted if isinstance(wanted, Sequence) else [wanted]
     made = [_make(part) for part in parts]

@@ -1,6 +1,6 @@
-"""What an assignor is: its face, and what it gets of each member.
+"""The interface of an assignor, and its input for each member.
 
-Owns the two types that every assignor is written against. Knows no algorithm.
+Owns these two types. Contains no algorithm.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ Racks = Mapping[TopicPartition, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """What one member said of itself when it joined."""
+    """The subscription of one member, from its JoinGroup request."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
     owned: tuple[TopicPartition, ...] = ()
     generation: int | None = None
-    """The generation by which it owns them; None where it did not say."""
+    """The generation of its owned partitions; None where the subscription lacks it."""
     instance_id: str | None = None
     """Set by a static member (KIP-345)."""
     rack: str | None = None
-    """Where it runs (`client.rack`, KIP-881); None where it did not say."""
+    """Its rack (`client.rack`, KIP-881); None where the subscription lacks it."""
 
 
 class Assignor(Protocol):
-    """Decides who reads what. Members are given in the order of the coordinator's answer."""
+    """Assigns partitions to members. `members` has the order of the JoinGroup response."""
 
     @property
     def name(self) -> str:
-        """The protocol's name; every member of a group has to know it."""
+        """The protocol name, which every member of a group must support."""
 
     @property
     def cooperative(self) -> bool:
-        """Whether members keep what they have while the group rebalances (KIP-429)."""
+        """Whether members keep their partitions while the group rebalances (KIP-429)."""
 
     def user_data(self) -> bytes | None:
-        """What this member sends the leader's assignor when it joins."""
+        """Return the user data of this member's subscription, for the leader's assignor."""
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
-        """Who gets what: `partitions` says how many each subscribed topic has; topics that do not exist are missing."""
+        """Return each member's partitions. `partitions` has the partition counts of existing subscribed topics."""
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int, /) -> None:
-        """What this member got, by which generation."""
+        """Receive this member's new assignment and its generation."""
 
 
 @runtime_checkable
 class RackAware(Protocol):
-    """Further arguments of an assignor that uses racks (KIP-881)."""
+    """The interface of an assignor that uses racks (KIP-881)."""
 
     def assign_by_racks(
         self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
@@ -64,18 +64,18 @@ class RackAware(Protocol):
 
 
 class StatelessAssignor:
-    """The part that assignors without memory share: they send nothing and remember nothing."""
+    """Base of assignors that send no user data and store no assignment."""
 
     cooperative = False
 
     def user_data(self) -> bytes | None:
-        """Nothing."""
+        """None."""
 
     def on_assignment(self, _partitions: Sequence[TopicPartition], _generation: int, /) -> None:
-        """Nothing is remembered."""
+        """Do nothing."""
 
 
 def by_instance(item: tuple[str, GroupMember]) -> tuple[bool, str]:
-    """Sort static members first, by instance id, so that a restart changes nothing for the others."""
+    """Return a sort key: static members first, by instance id, so that a restart does not change other assignments."""
     member_id, member = item
     return (True, member_id) if member.instance_id is None else (False, member.instance_id)

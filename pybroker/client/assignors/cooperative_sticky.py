@@ -1,7 +1,7 @@
-"""Cooperative sticky: as sticky, but members keep what they have while the group rebalances (KIP-429).
+"""Cooperative sticky: as sticky, but members keep their partitions while the group rebalances (KIP-429).
 
-Owns the step that makes it safe: a partition that goes from one member to another is given to nobody in the rebalance
-that takes it away, and to its new owner in the next, which the old owner asks for when it has given it back.
+A partition that moves between members is assigned to neither in the rebalance that revokes it. After the revocation
+the old owner joins again, and the next rebalance assigns the partition to its new owner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CooperativeStickyAssignor:
         self._generation = NO_GENERATION
 
     def user_data(self) -> bytes | None:
-        """The generation of what this member owns, for leaders that do not find it in the subscription."""
+        """Return the generation of this member's partitions, for leaders that do not find it in the subscription."""
         return struct.pack(">i", self._generation)
 
     def on_assignment(self, _partitions: Sequence[TopicPartition], generation: int, /) -> None:
@@ -35,13 +35,13 @@ class CooperativeStickyAssignor:
         self._generation = generation
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
-        """As Kafka's assignor: what is to change hands is left out."""
+        """Assign as Kafka's assignor. Partitions that change their owner are omitted."""
         return self.assign_by_racks(partitions, members, NO_RACKS)
 
     def assign_by_racks(
         self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
     ) -> Assignment:
-        """The same, with the racks of the partitions' replicas."""
+        """Assign as `assign`, with the racks of the partitions' replicas."""
         holdings = Holdings.of(partitions, members, _claim)
         assignment, transfers = assign_sticky(partitions, members, holdings, racks)
         for partition, member in (_transfers(members, assignment) if transfers is None else transfers).items():
@@ -59,7 +59,7 @@ def _claim(member: GroupMember) -> Claim:
 
 
 def _transfers(members: Mapping[str, GroupMember], assignment: Assignment) -> Transfers:
-    """Partitions that one member loses and another gains."""
+    """Return the partitions that one member loses and another gains."""
     lost = {p for m, member in members.items() for p in set(member.owned).difference(assignment[m])}
     gained = {p: m for m, partitions in assignment.items() for p in set(partitions).difference(members[m].owned)}
     return {partition: member for partition, member in gained.items() if partition in lost}

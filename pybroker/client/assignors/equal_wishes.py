@@ -1,10 +1,10 @@
-"""Sticky assignment where all members want the same topics: everyone keeps what fits, the rest is dealt.
+"""Sticky assignment where all members subscribe to the same topics: members keep their share, the rest is distributed.
 
     least = partitions div members, most = least, or one more where they do not divide
     partitions mod members of the members get `most`, the others `least`
 
-Where racks matter (KIP-881) nobody keeps a partition that has no replica in the member's rack, and the rest is dealt
-within racks first. Owns that case, which takes a time linear in partitions.
+Where racks matter (KIP-881), no member keeps a partition without a replica in its rack, and the rest is distributed
+within racks first. The algorithm takes time linear in the number of partitions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybroker.client.assignors.holdings import Holdings
 from pybroker.client.assignors.racks import Nearness
 
 Transfers = dict[TopicPartition, str]
-"""Partitions that go from one member to another, and to whom; in a cooperative group they go one rebalance later."""
+"""New owner of each partition that moves between members. A cooperative group delays these by one rebalance."""
 
 
 class _Deal:
@@ -30,7 +30,7 @@ class _Deal:
         self.kept: set[TopicPartition] = set()
         self.revoked: set[TopicPartition] = set()
         self.far: dict[TopicPartition, str] = {}
-        """Held by a member that is far from them, and not kept by it for that."""
+        """Partitions whose owner does not keep them because they have no replica in its rack."""
         self.below: list[str] = []
         """Members with fewer than `least`."""
         self.at_least: list[str] = []
@@ -38,7 +38,7 @@ class _Deal:
         self.transfers: Transfers = {}
 
     def keep(self, member: str, held: list[TopicPartition]) -> None:
-        """Leave a member what fits in its share, and take the rest away."""
+        """Leave a member the partitions that fit in its share, and unassign the rest."""
         near = [p for p in held if not self.nearness.is_far(member, p)]
         self.far |= {p: member for p in held if self.nearness.is_far(member, p)}
         held = sorted((p for p in near if p not in self.contested), key=lambda p: (p.partition, p.topic))
@@ -59,7 +59,7 @@ class _Deal:
         self.revoked.update(held[share:])
 
     def fill(self, unassigned: list[TopicPartition]) -> None:
-        """Deal in turn to those below their share, then one each to those who may get one more."""
+        """Distribute round-robin to members below `least`, then one each to members that may get `most`."""
         self.below.sort()
         self.at_least.sort()
         if self.nearness.matters:
@@ -76,14 +76,14 @@ class _Deal:
                 turn += 1
 
     def _give(self, member: str, partition: TopicPartition) -> int:
-        """Give a member a partition; how many it has then."""
+        """Assign a partition to a member, and return the number of its partitions."""
         self.assignment[member].append(partition)
         if partition in self.revoked or partition in self.contested or self.far.get(partition, member) != member:
             self.transfers[partition] = member
         return len(self.assignment[member])
 
     def _fill_near(self, unassigned: list[TopicPartition]) -> list[TopicPartition]:
-        """Deal to members with a replica in their rack, as `fill` does; returns what nobody near may get."""
+        """Distribute as `fill`, but only to members in the rack of a replica. Returns the partitions that are left."""
         rest, turn = [], 0
         for partition in unassigned:
             place = self._next_near(partition, self.below, turn)
@@ -110,7 +110,7 @@ class _Deal:
 
 
 def assign_equal(partitions: Mapping[str, int], holdings: Holdings, nearness: Nearness) -> tuple[Assignment, Transfers]:
-    """Who gets what, and what goes from one to another."""
+    """Return the assignment, and the partitions that move between members."""
     deal = _Deal(partitions, holdings, nearness)
     for member, held in holdings.by_member.items():
         deal.keep(member, held)

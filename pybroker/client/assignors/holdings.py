@@ -1,8 +1,8 @@
-"""What the members of a group hold, made out from what each of them claims.
+"""The current owner of each partition, derived from the members' claims.
 
-Claims may contradict each other: a member that was away claims what another has been given since. The claim of the
-younger generation holds; where two of one generation claim the same partition, neither does. Owns that rule; both
-sticky algorithms begin with it.
+Claims may conflict: a member that was away claims partitions that were reassigned since. The claim of the higher
+generation wins; where two members claim a partition with the same generation, neither owns it. Both sticky
+algorithms start with this rule.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one member says that it holds, and since which generation; None where it does not say."""
+    """The partitions that one member claims, and the generation of the claim; None where it is missing."""
 
     partitions: tuple[TopicPartition, ...]
     generation: int | None
@@ -27,15 +27,15 @@ class Claim:
 
 @dataclass(slots=True)
 class Holdings:
-    """Who holds what before the assignment."""
+    """The owner of each partition before the assignment."""
 
     by_member: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    """In the order in which members are visited."""
+    """Members in the order in which they are visited."""
     contested: set[TopicPartition] = field(default_factory=set)
-    """Claimed by two members of one generation, so held by none."""
+    """Partitions that two members of one generation claim; they have no owner."""
     claims: dict[str, Claim] = field(default_factory=dict)
     youngest: int = NO_GENERATION
-    """The highest generation that any member named."""
+    """The highest generation of any claim."""
     all_want_the_same: bool = True
 
     @classmethod
@@ -45,7 +45,7 @@ class Holdings:
         members: Mapping[str, GroupMember],
         claim_of: Callable[[GroupMember], Claim],
     ) -> Holdings:
-        """Weigh the claims of all members against each other."""
+        """Resolve the claims of all members."""
         found = cls()
         holders: dict[TopicPartition, str] = {}
         wanted: set[str] = set()
@@ -72,7 +72,8 @@ class Holdings:
     ) -> None:
         other = holders.get(partition)
         ours = _number(self.claims[member_id].generation)
-        # What the other's generation is compared by is its subscription's, not its assignor's, as in Kafka's assignor.
+        # The other member is compared by the generation of its subscription, not of its user data, as in Kafka's
+        # assignor.
         theirs = NO_GENERATION - 1 if other is None else _number(members[other].generation)
         if other is not None and ours < theirs:
             return

@@ -1,7 +1,7 @@
-"""Partitions that one assignment has moved from member to member.
+"""Partitions that one assignment has moved between members.
 
-Two members must not swap partitions of a topic for nothing: where one is to go from A to B and another of the topic has
-already gone from B to A, that one goes back instead. Owns the records that this needs.
+Two members must not swap partitions of a topic. Where a partition is to move from A to B and another of the same
+topic has moved from B to A, the latter moves back instead. Owns the records that this rule needs.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class _Way(NamedTuple):
 
 
 class Movements:
-    """What was moved, by partition, and by topic and way."""
+    """The moves of an assignment, by partition, and by topic and direction."""
 
     def __init__(self) -> None:
         self._ways: dict[TopicPartition, _Way] = {}
         self._by_topic: dict[str, dict[_Way, HashOrderedSet[TopicPartition]]] = {}
 
     def better(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """The partition to move in place of `partition`: one that comes back by it, if there is one."""
+        """Return a partition of the topic whose move this reverts, or else `partition` itself."""
         if partition in self._ways:
             source = self._ways[partition].source
         back = self._by_topic.get(partition.topic, {}).get(_Way(target, source))
         return partition if back is None else back.first()
 
     def note(self, partition: TopicPartition, source: str, target: str) -> None:
-        """A partition is moved."""
+        """Record the move of a partition."""
         earlier = self._ways.pop(partition, None)
         if earlier is not None:
             ways = self._by_topic[partition.topic]

@@ -1,11 +1,11 @@
-"""Range: of each topic, each member gets one run of neighbouring partitions.
+"""Range: each member gets one range of consecutive partitions of each topic.
 
     n = partitions div members, m = partitions mod members
     member i (from 0) gets n + 1 partitions if i < m, else n, from n * i + min(i, m) on
 
-Owns that equation, topic by topic, so partitions of the same number of several topics go to the same member. Where
-racks matter (KIP-881), members get as many as before, first of those with a replica in their rack; topics with as many
-partitions and the same members still go together.
+The rule applies topic by topic, so partitions of the same number of several topics belong to the same member. Where
+racks matter (KIP-881), each member gets the same number of partitions, first those with a replica in its rack.
+Topics with equal partition counts and the same members stay co-partitioned.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class RangeAssignor(StatelessAssignor):
     name = "range"
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
-        """As Kafka's: members by instance id, then by member id."""
+        """Assign as Kafka's assignor: members sorted by instance id, then by member id."""
         return self.assign_by_racks(partitions, members, NO_RACKS)
 
     def assign_by_racks(
         self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
     ) -> Assignment:
-        """The same, with the racks of the partitions' replicas."""
+        """Assign as `assign`, with the racks of the partitions' replicas."""
         assignment: Assignment = {member_id: [] for member_id in members}
         ordered = dict(sorted(members.items(), key=by_instance))
         topics = [_Topic(topic, count, ordered, racks) for topic, count in partitions.items()]
@@ -48,11 +48,11 @@ class RangeAssignor(StatelessAssignor):
 
 
 class _Topic:
-    """One topic while its partitions are given out."""
+    """One topic while its partitions are assigned."""
 
     def __init__(self, name: str, count: int, members: Mapping[str, GroupMember], racks: Racks) -> None:
         self.takers = {m: member.rack or None for m, member in members.items() if name in member.topics}
-        """The members that want it, in their order, with their racks."""
+        """The members subscribed to it, in order, with their racks."""
         self.left = {TopicPartition(name, index): None for index in range(count)}
         self.given: dict[str, list[TopicPartition]] = {member_id: [] for member_id in self.takers}
         self.least, self.with_one_more = divmod(count, len(self.takers)) if self.takers else (0, 0)
@@ -65,11 +65,11 @@ class _Topic:
         return TopicPartition(self._name, index)
 
     def may_get(self, member_id: str) -> int:
-        """How many more partitions a member may be given."""
+        """Return the number of further partitions that a member may get."""
         return max(0, self.least + (self.with_one_more > 0) - len(self.given[member_id]))
 
     def is_near(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether a replica is in the member's rack; one without a rack is near to all."""
+        """Whether a replica is in the member's rack; a member without a rack is near to all partitions."""
         rack = self.takers[member_id]
         return rack is None or rack in self.racks.get(partition, ())
 
@@ -81,7 +81,7 @@ class _Topic:
         self.with_one_more -= len(given) > self.least
 
     def deal(self, *, near_only: bool = False) -> None:
-        """Give each member in turn what it may get of what is left."""
+        """Assign to each member in order as many of the remaining partitions as it may get."""
         for member_id in self.takers:
             fits = [p for p in self.left if not near_only or self.is_near(member_id, p)][: self.may_get(member_id)]
             if fits:
@@ -89,7 +89,7 @@ class _Topic:
 
 
 def _go_together(topics: Iterable[_Topic]) -> list[list[_Topic]]:
-    """Topics of the same members with as many partitions, whose partitions of one number go to one member."""
+    """Group topics with equal members and partition counts, which are co-partitioned."""
     groups: dict[tuple[object, ...], list[_Topic]] = {}
     for topic in topics:
         groups.setdefault((*topic.takers.items(), len(topic.racks)), []).append(topic)

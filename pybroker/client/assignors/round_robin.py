@@ -1,6 +1,7 @@
-"""Round-robin: all partitions of all topics in a row, dealt to the members in turn.
+"""Round-robin: the sorted partitions of all topics are assigned to the members in rotation.
 
-Owns the dealing. A member that does not want a topic is passed over, and the turn goes on after the one that took.
+A member that is not subscribed to a topic is skipped. The rotation continues after the member that got the
+partition.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class RoundRobinAssignor(StatelessAssignor):
     name = "roundrobin"
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
-        """As Kafka's: topics by name, members by instance id, then by member id."""
+        """Assign as Kafka's assignor: topics by name, members by instance id, then by member id."""
         assignment: Assignment = {member_id: [] for member_id in members}
         ordered = [member_id for member_id, _ in sorted(members.items(), key=by_instance)]
         wanted = {topic for member in members.values() for topic in member.topics}

@@ -1,8 +1,8 @@
-"""Sticky: as even as can be, and of all such assignments one that moves few partitions.
+"""Sticky: as balanced as possible, and among such assignments one that moves few partitions.
 
-Owns what the members of such a group send each other, Kafka's `StickyAssignorUserData`: what each has, by which
-generation. The assignment itself is `equal_wishes`' or `unequal_wishes`' matter. Where
-racks matter (KIP-881) partitions go to members near to them as far as it stays even.
+Owns the user data of members, Kafka's `StickyAssignorUserData`: the partitions of a member and their generation. The
+assignment is computed by `equal_wishes` or `unequal_wishes`. Where racks matter (KIP-881), members get partitions
+with a replica in their rack as far as the balance allows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybroker.client.assignors.unequal_wishes import assign_unequal
 
 
 class StickyAssignor:
-    """Kafka's `sticky`: members give everything back before a rebalance, and get most of it again."""
+    """Kafka's `sticky`: members revoke all partitions before a rebalance, and get most of them again."""
 
     name = "sticky"
     cooperative = False
@@ -29,28 +29,28 @@ class StickyAssignor:
         self._generation = NO_GENERATION
 
     def user_data(self) -> bytes | None:
-        """What this member got last."""
+        """Return the last assignment of this member."""
         return None if self._held is None else encode_claim(self._held, self._generation)
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int, /) -> None:
-        """Remember it for the next rebalance."""
+        """Store the assignment for the next rebalance."""
         self._held, self._generation = tuple(partitions), generation
 
     def assign(self, partitions: Mapping[str, int], members: Mapping[str, GroupMember]) -> Assignment:
-        """As Kafka's assignor."""
+        """Assign as Kafka's assignor."""
         return self.assign_by_racks(partitions, members, NO_RACKS)
 
     def assign_by_racks(
         self, partitions: Mapping[str, int], members: Mapping[str, GroupMember], racks: Racks
     ) -> Assignment:
-        """The same, with the racks of the partitions' replicas."""
+        """Assign as `assign`, with the racks of the partitions' replicas."""
         return assign_sticky(partitions, members, Holdings.of(partitions, members, _claim), racks)[0]
 
 
 def assign_sticky(
     partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings, racks: Racks
 ) -> tuple[Assignment, Transfers | None]:
-    """Who gets what; with equal wishes also what goes from one to another."""
+    """Return the assignment; with equal subscriptions also the partitions that move between members."""
     nearness = Nearness(partitions, members, racks)
     if holdings.all_want_the_same:
         return assign_equal(partitions, holdings, nearness)
@@ -62,7 +62,7 @@ def _claim(member: GroupMember) -> Claim:
 
 
 def encode_claim(partitions: Sequence[TopicPartition], generation: int) -> bytes:
-    """Version 1 of the user data: topics with their partitions, then the generation."""
+    """Encode version 1 of the user data: topics with their partitions, then the generation."""
     by_topic: dict[str, list[int]] = {}
     for partition in partitions:
         by_topic.setdefault(partition.topic, []).append(partition.partition)
@@ -74,7 +74,7 @@ def encode_claim(partitions: Sequence[TopicPartition], generation: int) -> bytes
 
 
 def decode_claim(raw: bytes) -> Claim:
-    """Read user data of version 1 or 0 (without a generation); what cannot be read claims nothing."""
+    """Decode user data of version 1 or 0 (without a generation). Invalid user data claims nothing."""
     try:
         partitions, offset = _read_partitions(raw)
     except (struct.error, UnicodeDecodeError):

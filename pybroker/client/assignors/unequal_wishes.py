@@ -1,8 +1,8 @@
-"""Sticky assignment where members want different topics: keep, fill up, then move until it is balanced.
+"""Sticky assignment where members subscribe to different topics: keep, fill up, then move until it is balanced.
 
-An assignment is balanced when no member could get a partition from one that has two more. Owns that case; its time
-grows with partitions times moves, so it is taken only where wishes differ. Where racks matter (KIP-881) nobody keeps a
-partition that has no replica in the member's rack, and what is free goes to members near to it first.
+An assignment is balanced when no member could get a partition from a member with two more. The time grows with
+partitions times moves, so this algorithm is used only where subscriptions differ. Where racks matter (KIP-881), no
+member keeps a partition without a replica in its rack, and free partitions are assigned within racks first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybroker.client.assignors.racks import Nearness
 
 
 class _Balance:
-    """The assignment while it is being made."""
+    """The assignment while it is computed."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class _Balance:
         by_rarity = sorted(partitions, key=lambda topic: (len(self.takers[topic]), topic))
         self.all = [TopicPartition(topic, index) for topic in by_rarity for index in range(partitions[topic])]
         self.ranking = sorted((len(held), member) for member, held in self.current.items())
-        """(how many it has, member), of all members that may still gain or lose."""
+        """(partition count, member) of all members that may still gain or lose partitions."""
         self.movements = Movements()
 
     def give(self, partition: TopicPartition, member: str) -> None:
-        """Add a partition to a member, and take it from who has it."""
+        """Assign a partition to a member, and remove it from its current owner."""
         holder = self.holder.get(partition)
         if holder is not None:
             self._change(holder, partition, gain=False)
@@ -66,11 +66,11 @@ class _Balance:
         insort(self.ranking, (len(held), member))
 
     def poorest(self, topic: str) -> str:
-        """The member with the fewest partitions that wants a topic."""
+        """Return the member with the fewest partitions among those subscribed to a topic."""
         return next(member for _, member in self.ranking if topic in self.wishes[member])
 
     def give_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Give each to the member with the fewest that wants it and is not far from it; returns what nobody got."""
+        """Assign each to the subscribed member with the fewest partitions that is not far from it. Returns the rest."""
         rest = []
         for partition in partitions:
             wanting = (member for _, member in self.ranking if partition.topic in self.wishes[member])
@@ -82,20 +82,20 @@ class _Balance:
         return rest
 
     def move(self, partition: TopicPartition, target: str) -> None:
-        """Move a partition, or one of its topic that comes back by it."""
+        """Move a partition, or another of its topic whose earlier move this reverts."""
         moved = self.movements.better(partition, self.holder[partition], target)
         self.movements.note(moved, self.holder[moved], target)
         self.give(moved, target)
 
     def can_change(self, member: str) -> bool:
-        """Whether a member may gain or lose."""
+        """Whether a member may gain or lose partitions."""
         held = self.current[member]
         if len(held) < sum(self.partitions[topic] for topic in self.wishes[member]):
             return True
         return any(len(self.takers[p.topic]) >= 2 for p in held)
 
     def is_balanced(self) -> bool:
-        """Whether nobody could get a partition from one that has at least two more."""
+        """Whether no member could get a partition from a member with at least two more."""
         if self.ranking[0][0] >= self.ranking[-1][0] - 1:
             return True
         for size, member in self.ranking:
@@ -115,7 +115,7 @@ class _Balance:
                     yield partition
 
     def even_out(self, movable: list[TopicPartition]) -> bool:
-        """Move partitions as long as that makes it more even; whether any was moved."""
+        """Move partitions as long as that improves the balance. Returns whether any was moved."""
         moved_any = False
         while True:
             moved = False
@@ -146,7 +146,7 @@ class _Balance:
 def assign_unequal(
     partitions: Mapping[str, int], members: Mapping[str, GroupMember], holdings: Holdings, nearness: Nearness
 ) -> Assignment:
-    """Who gets what."""
+    """Return the assignment."""
     balance = _Balance(partitions, members, holdings, nearness)
     unassigned = [p for p in balance.all if p not in balance.holder]
     began_empty = balance.ranking[-1][0] == 0
@@ -167,7 +167,7 @@ def assign_unequal(
 
 
 def _held_before(holdings: Holdings) -> dict[TopicPartition, tuple[str, int]]:
-    """Who held a partition one generation before: of the claims older than the youngest generation, the youngest."""
+    """Return the previous owner of partitions and its generation: of the claims below the highest, the latest."""
     before: dict[TopicPartition, tuple[str, int]] = {}
     for member, claim in holdings.claims.items():
         generation = NO_GENERATION if claim.generation is None else claim.generation
@@ -180,6 +180,6 @@ def _held_before(holdings: Holdings) -> dict[TopicPartition, tuple[str, int]]:
 
 
 def _unevenness(assignment: Mapping[str, Mapping[TopicPartition, None]]) -> int:
-    """The differences of all pairs of members, summed; 0 where all have as many."""
+    """Return the sum over all pairs of members of the difference of their partition counts; 0 where all are equal."""
     sizes = [len(held) for held in assignment.values()]
     return sum(abs(one - other) for one, other in combinations(sizes, 2))

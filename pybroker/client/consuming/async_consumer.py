@@ -1,7 +1,7 @@
 """Consumers over asyncio: records of subscribed or assigned partitions, group membership, offsets.
 
-Owns the subscription state; the native fetcher delivers records, a driver keeps the membership. Partitions change
-inside `poll` only. One caller at a time. `pybroker.client.consuming.consumer` is the same for blocking code.
+Owns the subscription state. The native fetcher delivers records, a driver keeps the membership. The assignment
+changes inside `poll` only. One caller at a time. `pybroker.client.consuming.consumer` is the same for blocking code.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from pybroker.client.one_caller import FREE_CALLS, TaskCalls, guarded, one_calle
 from pybroker.client.settings import ConsumerSettings
 
 ITERATION_S = 1.0
-"""Iteration checks so often whether the consumer was closed meanwhile."""
+"""Interval at which iteration checks whether the consumer was closed."""
 CLOSE_TIMEOUT_S = 30.0
-"""Kafka's default of `close`."""
+"""Kafka's default timeout of `close`."""
 _log = logging.getLogger("pybroker.client")
 _STRATEGY = "partition.assignment.strategy"
 _DEFAULT_STRATEGY: str = ConsumerSettings.partition_assignment_strategy.default
@@ -73,7 +73,7 @@ class AsyncConsumer(
         value_deserializer: Deserializer[Value] | None = None,
         invoke: Invoke | None = None,
     ) -> None:
-        """`invoke` is `Consumer`'s, which has listeners called in the program's thread."""
+        """`invoke` is that of `Consumer`: it runs the rebalance listener in the program's thread."""
         self.settings = ConsumerSettings.of_client(bootstrap_servers, properties)
         self._assignors: list[Assignor] = make_assignors((properties or {}).get(_STRATEGY) or _DEFAULT_STRATEGY)
         self.native: native.Fetcher = make_native(self.settings)
@@ -89,16 +89,16 @@ class AsyncConsumer(
         self._listener = RebalanceListener()
         self._state = SubscriptionState(self.native, self._notify, Deserializers(key_deserializer, value_deserializer))
         self.next_of_ahead = self._state.next_ahead
-        """A record that iteration has ready, for `Consumer`; None where `next_ahead` is to be called."""
+        """A record that iteration has ready, for `Consumer`; None where `next_ahead` must be called."""
         self._failure: Exception | None = None
         self._news = asyncio.Event()
-        """Set when anything has come, records as well."""
+        """Set when records or other events have arrived."""
         self._due = True
-        """Whether there is something for the loop's thread to do before records are handed out."""
+        """Whether the event loop's thread has work to do before records are returned."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit_at = 0.0
         self._alive_at = 0.0
-        """When `poll_here` next says that the program is alive."""
+        """Time at which `poll_here` next reports to the driver that the program polls."""
         self._closed = self._closes = False
         self._ended = asyncio.Event()
         """`close` has returned."""
@@ -112,11 +112,11 @@ class AsyncConsumer(
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read these topics as a member of the group, or those that match a pattern, from the next `poll` on.
+        """Subscribe to these topics, or to those that match a pattern, from the next `poll` on.
 
-        A compiled pattern is searched for here, in the names of all topics. One given as text is matched whole: by the
-        broker with `group.protocol=consumer` (RE2 syntax), else here. Raises SettingError without a `group.id`, and
-        ClientError where no event loop is running.
+        A compiled pattern is searched for by the client in the names of all topics. A pattern given as text must
+        match the whole name: the broker matches it with `group.protocol=consumer` (RE2 syntax), else the client.
+        Raises SettingError without a `group.id`, and ClientError where no event loop is running.
         """
         self._open()
         self._check_loop()
@@ -149,7 +149,9 @@ class AsyncConsumer(
             self._driver.subscribe(keeps, reason)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions, without a group's leave; each begins at its committed offset, or by the reset."""
+        """Read these partitions without group membership, each from its committed offset, or as `auto.offset.reset`
+        defines.
+        """
         self._open()
         if self._driver is not None:
             raise ClientError("topics are subscribed to: unsubscribe first")
@@ -158,36 +160,36 @@ class AsyncConsumer(
         self._topics.want(assigned=partitions)
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more, and leave the group."""
+        """Unassign all partitions, and leave the group."""
         await self._give_up(commits=self.settings.commits_itself, reason="the consumer unsubscribed from all topics")
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """What is being read."""
+        """Return the assigned partitions."""
         return self._state.all()
 
     def subscription(self) -> frozenset[str]:
-        """The topics subscribed to, as far as they are known."""
+        """Return the subscribed topics, as far as they are known."""
         return frozenset() if self._driver is None else self._topics.subscribed()
 
     def membership(self) -> Identity:
-        """Member id, generation (or epoch) and instance id; `("", -1, None)` outside of a group."""
+        """Return member id, generation (or epoch) and instance id; `("", -1, None)` outside of a group."""
         return ("", -1, None) if self._driver is None else self._driver.identity()
 
     # ----------------------------------------------------------------------------------------------------- reading
 
     async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record[Key, Value]]:
-        """The next records, at most `max_records` (default: `max.poll.records`); none when the timeout is over.
+        """Return the next records, at most `max_records` (default: `max.poll.records`); none after the timeout.
 
-        Raises what a broker answered, or what is wrong with a received batch; and DeserializationError at a record that
-        a deserializer cannot read: the position stays there, so that it is met again until `seek`.
+        Raises the error of a broker's response or of a received batch, and DeserializationError for a record that a
+        deserializer rejects. The position stays at that record, so the next `poll` raises again until `seek`.
         """
         most = self.settings.max_poll_records if max_records is None else max_records
         return await self._until(timeout_s, lambda: self._state.take(most)) or []
 
     def poll_here(self, max_records: int | None = None) -> list[Record[Key, Value]]:
-        """As `poll`, of what has arrived; none while anything is due.
+        """As `poll`, for records that have arrived; returns none while the loop's thread has work to do.
 
-        For a caller in another thread than the loop's that calls nothing else meanwhile.
+        For a caller in another thread than the event loop's, which makes no other call at the same time.
         """
         if not self._is_free():
             return []
@@ -195,16 +197,16 @@ class AsyncConsumer(
         return self._state.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
-        """Whether nothing but records waits to be read."""
+        """Whether records can be returned without work of the loop's thread."""
         if self._loop is None or self._due or self._calls:
             return False
         return not (self.settings.commits_itself and self._loop.time() >= self._commit_at)
 
     def _say_alive(self) -> None:
-        """Let the group know that the program polls, from another thread than the loop's."""
+        """Report to the driver that the program polls, from another thread than the loop's."""
         loop = self._loop
         if loop is not None and self._driver is not None and loop.time() >= self._alive_at:
-            # Often enough for max.poll.interval.ms; each time costs the loop's thread a wake-up.
+            # Often enough for max.poll.interval.ms. Each report wakes the loop's thread.
             self._alive_at = loop.time() + self.settings.max_poll_interval_ms / 10_000
             loop.call_soon_threadsafe(self._driver.poll)
 
@@ -213,9 +215,10 @@ class AsyncConsumer(
         return self
 
     async def __anext__(self) -> Record[Key, Value]:
-        """The next record, whenever it comes; ends when the consumer is closed. Positions follow record by record.
+        """Return the next record, without a timeout; stops when the consumer is closed. The position follows each
+        record.
 
-        Raises what `poll` raises, and ClientError where nothing is subscribed to or assigned.
+        Raises as `poll`, and ClientError without a subscription or assignment.
         """
         try:
             while (record := self._state.next_ahead()) is None:
@@ -234,9 +237,9 @@ class AsyncConsumer(
         await self._until(ITERATION_S, lambda: self._state.take_ahead(self.settings.max_poll_records))
 
     def next_ahead(self) -> Record[Key, Value] | None:
-        """A record that is there already, for `Consumer`'s iteration; None when `__anext__` has to be awaited.
+        """Return a record that has arrived, for `Consumer`'s iteration; None when `__anext__` must be awaited.
 
-        For a caller as `poll_here` has it.
+        For the same callers as `poll_here`.
         """
         record = None if self._closed else self._state.next_ahead()
         if record is None and self._is_free():
@@ -246,18 +249,18 @@ class AsyncConsumer(
         return record
 
     def make_due(self) -> None:
-        """Something is due: the next records are handed out by `poll`, after it."""
+        """Have the next records returned by `poll`, after the work that is due."""
         self._due = True
 
     async def count(self, timeout_s: float = 1.0, *, stamped: bool = False) -> tuple[int, int]:
-        """As `poll`, for load generators: all that has arrived, as (records, bytes of keys and values).
+        """As `poll`, for load generators: count all that has arrived, as (records, bytes of keys and values).
 
         With `stamped`, `native.take_arrivals` returns the latencies.
         """
         return await self._until(timeout_s, lambda: self._state.count(stamped)) or (0, 0)
 
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
-        """Do what is due until something can be taken; None when the timeout is over."""
+        """Do the work that is due until something can be taken; None after the timeout."""
         self._begin()
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
@@ -322,12 +325,12 @@ class AsyncConsumer(
         await self._invoke(what, sorted(partitions, key=lambda p: (p.topic, p.partition)))
 
     async def _commit_quietly(self) -> None:
-        """Commit before partitions go; what fails is read again by the members that get them."""
+        """Commit before a revocation. After a failure, the new owners read the uncommitted records again."""
         with contextlib.suppress(ClientError):
             await self._commits.commit(self._state.positions(), self.settings.request_timeout_ms / 1000)
 
     async def _find_positions(self) -> None:
-        """Find where the partitions begin that are new: their committed offsets, else what the reset says."""
+        """Set the positions of new partitions: their committed offsets, else as `auto.offset.reset` defines."""
         new = self._state.unbegun()
         if not new:
             return
@@ -359,7 +362,7 @@ class AsyncConsumer(
     # --------------------------------------------------------------------------------------------------- positions
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that `poll` hands out; looks it up where that is needed.
+        """Return the offset of the next record that `poll` returns; queries the brokers where it is unknown.
 
         Raises ClientError for a partition that is not assigned, and UnreachableError after default.api.timeout.ms.
         """
@@ -384,10 +387,10 @@ class AsyncConsumer(
     # ------------------------------------------------------------------------------------------------ begin and end
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Commit (with auto-commit), give the partitions up, leave the group, end.
+        """Commit (with auto-commit), revoke all partitions, leave the group and close the connections.
 
-        Calls of other tasks that are under way raise ClosedError, and iteration ends. After the timeout the rest is not
-        done: records may be read again, and the group waits for this member until its session ends.
+        Concurrent calls of other tasks raise ClosedError, and iteration ends. After the timeout the remaining steps
+        are skipped: records may be read again, and the group keeps this member until its session expires.
         """
         if self._closes:
             if not self._calls.is_inside():
@@ -418,7 +421,7 @@ class AsyncConsumer(
             self._ended.set()
 
     def interrupt(self) -> None:
-        """End all calls with ClosedError from now on, but for `close` and those of its listeners."""
+        """End all calls with ClosedError from now on, except `close` and the calls of its listeners."""
         self._calls.interrupt()
 
     async def _leave(self) -> None:
@@ -450,7 +453,7 @@ class AsyncConsumer(
                     await driver.leave(reason)
 
     def _begin(self) -> None:
-        """On the first call inside a loop: watch the fetcher. Raises ClientError outside of this loop."""
+        """On the first call inside an event loop, watch the fetcher. Raises ClientError outside of this loop."""
         self._open()
         self._check_loop()
         if self._loop is None:
@@ -479,11 +482,11 @@ class AsyncConsumer(
         self._news.set()
 
     def _responses(self) -> float | None:
-        """How many responses the fetcher has received; None where it reads nothing."""
+        """Return how many responses the fetcher has received; None where it reads no partition."""
         return self.native.metrics()["response-total"] if self._state.reads() else None
 
     def _topics_changed(self, failure: Exception | None) -> None:
-        """The topic watch saw something new, or was refused."""
+        """Handle a change of the topics, or a failure of the topic watch."""
         self._failure = failure or self._failure
         if self._driver is not None and failure is None:
             if self._topics.follows_pattern():

@@ -1,6 +1,6 @@
-"""A consumer's records as Arrow columns: `poll` without objects, for `AsyncConsumer`, with its group and commits.
+"""A consumer's records as Arrow columns, for `AsyncConsumer`: `poll` without an object for each record.
 
-Owns no columns: the engine builds them. Positions follow the rows that were handed out.
+The engine builds the columns. Positions follow the returned rows.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pybroker.client.consuming.subscription_state import SubscriptionState
 
 
 class ColumnReading(ABC):
-    """The calls of an `AsyncConsumer` that hand records out as columns."""
+    """The calls of an `AsyncConsumer` that return records as columns."""
 
     _state: SubscriptionState
 
     async def take_columns(
         self, timeout_s: float = 1.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
     ) -> RecordColumns | None:
-        """As `poll`, of one partition and as Arrow columns (see `ColumnFetcher.take`); None when the timeout is over.
+        """As `poll`, of one partition and as Arrow columns (see `ColumnFetcher.take`); None after the timeout.
 
-        What is committed is what was handed out, as with `poll`. Deserializers are not called. Raises ClientError while
+        Commits cover the returned rows, as with `poll`. Deserializers are not called. Raises ClientError while
         `poll` or iteration has records of a response ready.
         """
         names = picked(columns, max_rows)
@@ -35,4 +35,4 @@ class ColumnReading(ABC):
 
     @abstractmethod
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
-        """Do what is due until something can be taken; None when the timeout is over."""
+        """Do the work that is due until something can be taken; None after the timeout."""

@@ -1,7 +1,7 @@
-"""A consumer's commits: who commits, in which order, and what to do about a refusal.
+"""A consumer's commits: their order, and the handling of their errors.
 
-Owns the order (a commit waits for those before it) and the callbacks of those that nobody waited for. Knows no
-positions: it is given offsets.
+Owns the order (a commit waits for those before it) and the callbacks of background commits. Must not know positions:
+the offsets are arguments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_A_MEMBER = {
     ErrorCode.FENCED_MEMBER_EPOCH,
 }
 _LATER = {*ASK_AGAIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_MEMBER_EPOCH}
-"""Refusals that may pass."""
+"""Error codes after which a commit is retried."""
 
 
 def _may_pass(failure: ClientError) -> bool:
@@ -51,7 +51,7 @@ class Commits:
     ) -> None:
         self._sensors = sensors
         self.driver: MembershipDriver | None = None
-        """Commits as its member, where there is one."""
+        """The membership driver, whose identity commits contain; None without membership."""
         self._cluster, self._settings, self._notify = cluster, settings, notify
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -59,15 +59,15 @@ class Commits:
 
     @property
     def group(self) -> str:
-        """The group. Raises ClientError without one."""
+        """Return the group id. Raises ClientError without one."""
         if self._settings.group_id is None:
             raise ClientError("offsets are kept by group: set group.id")
         return self._settings.group_id
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_s: float) -> None:
-        """Commit, again and again as long as it may help.
+        """Commit, with retries after retriable errors.
 
-        Raises CommitFailedError (this member may no longer commit them), BrokerError, UnreachableError.
+        Raises CommitFailedError (this member may not commit these offsets any more), BrokerError, UnreachableError.
         """
         async with self._order:
             if offsets:
@@ -75,25 +75,25 @@ class Commits:
                 await retry(self._settings, lambda: self._once(offsets), timeout_ms=timeout_ms, again=_may_pass)
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: Callback | None) -> None:
-        """Commit once, in the background; the callback is called by the next `take_done`."""
+        """Commit once, in the background. A later `take_done` returns the callback."""
         task = asyncio.ensure_future(self._in_background(dict(offsets), callback))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def take_done(self) -> list[tuple[Callback, Offsets, Exception | None]]:
-        """Callbacks that are due."""
+        """Return the callbacks of completed commits, and remove them."""
         done, self._done = list(self._done), deque()
         return done
 
     async def settle(self, timeout_s: float) -> None:
-        """Wait for the commits in the background."""
+        """Wait for the background commits."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         for task in self._tasks:
             task.cancel()
 
     async def stable(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Read offsets, and wait for those that a transaction may still change. Raises BrokerError."""
+        """Fetch offsets, and wait for pending transactional offset commits. Raises BrokerError."""
 
         async def attempt() -> Offsets:
             offsets, unstable = await self.committed(partitions)
@@ -109,7 +109,7 @@ class Commits:
     async def committed(
         self, partitions: Sequence[TopicPartition], *, as_member: bool = False
     ) -> tuple[Offsets, set[TopicPartition]]:
-        """Read offsets: (those there are, those that are not known yet). Raises BrokerError."""
+        """Fetch offsets: (offsets, partitions that must be retried). Raises BrokerError."""
         member = ("", -1)
         if as_member and self.driver is not None and self._settings.group_protocol == "consumer":
             member = self.driver.identity()[:2]

@@ -1,4 +1,4 @@
-"""A consumer's committed offsets, for `AsyncConsumer`: committing and reading them."""
+"""A consumer's calls that commit offsets and fetch committed offsets, for `AsyncConsumer`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Committing(ABC):
 
     @abstractmethod
     def membership(self) -> Identity:
-        """As whom offsets are committed."""
+        """Return the identity with which offsets are committed."""
 
     @abstractmethod
     def _begin(self) -> None:
         """Have the event loop watch the fetcher. Raises ClosedError."""
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Commit these offsets, or the positions of all partitions, and wait until it is done.
+        """Commit these offsets, or the positions of all partitions, and wait for the response.
 
         Raises CommitFailedError when this member may not commit (any more), BrokerError, UnreachableError.
         """
@@ -42,12 +42,12 @@ class Committing(ABC):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: Callback | None = None,
     ) -> None:
-        """Commit without waiting; the callback gets the offsets and what went wrong, in a later `poll` or `close`."""
+        """Commit without waiting. A later `poll` or `close` calls the callback with the offsets and the error."""
         self._begin()
         self._commits.commit_later(self._offsets(offsets), callback)
 
     def consumed(self) -> Consumed:
-        """How far records were handed out, and as whom, for `send_offsets_to_transaction`. Raises SettingError."""
+        """Return positions and group metadata for `send_offsets_to_transaction`. Raises SettingError."""
         return consumed_by(self.settings, self._state.positions(), self.membership())
 
     def _offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None) -> Offsets:
@@ -56,7 +56,7 @@ class Committing(ABC):
         return {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's offsets of these partitions; None where there is none."""
+        """Return the group's committed offsets of these partitions, None where there is none."""
         self._begin()
         offsets = await self._commits.stable(partitions)
         return {partition: offsets.get(partition) for partition in partitions}

@@ -1,7 +1,7 @@
 """Consumer for blocking code: every call of `AsyncConsumer`, on an event loop in a thread of its own.
 
-That thread keeps the member alive while the program works on its records. A rebalance listener and the callbacks of
-commits are called in the program's thread, inside the call that meets them, and may call the consumer in turn.
+That thread sends heartbeats while the program processes its records. The rebalance listener and commit callbacks run
+in the program's thread, inside the call that triggers them. They may call the consumer.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Result = TypeVar("Result")
 
 _Jobs = queue.SimpleQueue[Callable[[], None] | None]
 _jobs: ContextVar[_Jobs] = ContextVar("jobs of a consumer's call")
-"""Where the call that is under way finds what its own thread has to do."""
+"""The queue of functions that the thread of the current call must run."""
 _END_S = 5.0
-"""How long calls that are cancelled may take to end."""
+"""Time in seconds that cancelled calls may take to end."""
 
 
 @one_caller(free=(*FREE_CALLS, "take_arrivals"))
@@ -82,7 +82,7 @@ class Consumer(Closing, Generic[Key, Value]):
         # A thread that does not leave in time is in a listener, and finds the consumer closed.
         owns = calls.lock.acquire(timeout=min(timeout_s, threading.TIMEOUT_MAX))
         try:
-            # A second thread finds it closed; a listener that `close` calls may call `close` in turn.
+            # A second thread returns here. A listener that `close` calls may call `close` again.
             if not self._ends:
                 self._ends = True
                 self._end(max(0.0, deadline - time.monotonic()))
@@ -130,7 +130,7 @@ class Consumer(Closing, Generic[Key, Value]):
         return self._run(self._async.membership)
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record[Key, Value]]:
-        """As `AsyncConsumer.poll`; what has arrived is handed out without asking the loop's thread."""
+        """As `AsyncConsumer.poll`; records that have arrived are returned without a switch to the loop's thread."""
         if records := self._async.poll_here(max_records):
             return records
         return self._call(self._async.poll(timeout_s, max_records))
@@ -138,7 +138,7 @@ class Consumer(Closing, Generic[Key, Value]):
     def format(
         self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
     ) -> native.FormattedRecords | None:
-        """As `AsyncConsumer.format`; what has arrived is written without asking the loop's thread."""
+        """As `AsyncConsumer.format`; records that have arrived are formatted without a switch to the loop's thread."""
         made = self._async.format_here(layout, max_records=max_records, max_bytes=max_bytes)
         if made is not None:
             return made
@@ -157,7 +157,7 @@ class Consumer(Closing, Generic[Key, Value]):
 
     def __next__(self) -> Record[Key, Value]:
         """As `AsyncConsumer.__anext__`."""
-        # As `one_caller` does it, without a further call for each record.
+        # Inlined from `one_caller`, to save a call for each record.
         if not self._begin_call(False):
             if self._calls.closes:
                 raise StopIteration
@@ -194,7 +194,7 @@ class Consumer(Closing, Generic[Key, Value]):
         return self._call(self._async.count(timeout_s, stamped=stamped))
 
     def take_arrivals(self) -> tuple[native.Tally, native.LatencyHistogram]:
-        """The stamped records counted since the last call, and the time from their stamps to their arrival."""
+        """Return the stamped records counted since the last call, and their latencies from stamp to arrival."""
         return self._async.native.take_arrivals()
 
     def position(self, partition: TopicPartition) -> int:
@@ -262,7 +262,7 @@ class Consumer(Closing, Generic[Key, Value]):
         return self._call(self._async.partitions_for(topic))
 
     def _run(self, function: Callable[[], Result]) -> Result:
-        """A plain call, in the loop's thread."""
+        """Run a plain call in the loop's thread."""
 
         async def run() -> Result:
             return function()
@@ -270,12 +270,13 @@ class Consumer(Closing, Generic[Key, Value]):
         return self._call(run())
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run in the loop's thread; meanwhile do here what the work wants done by the program's thread."""
+        """Run a coroutine in the loop's thread. Meanwhile this thread runs functions that the coroutine passes back."""
         if self._closed:
             work.close()
             raise ClosedError("the consumer is closed")
         jobs: _Jobs = queue.SimpleQueue()
-        # Invariant: the thread that pops it decides whether the work begins, the loop's or, at an interrupt, this one.
+        # Invariant: the thread that pops the coroutine decides whether it begins: the loop's, or after an interrupt,
+        # this one.
         unbegun = [work]
         tasks: list[asyncio.Task[Any] | None] = []
 
@@ -293,7 +294,7 @@ class Consumer(Closing, Generic[Key, Value]):
                 job()
             return future.result()
         except CancelledError:
-            if self._closed:  # by the listener that the call has called
+            if self._closed:  # the listener has closed the consumer
                 raise ClosedError("the consumer is closed") from None
             raise
         finally:
@@ -308,7 +309,7 @@ class Consumer(Closing, Generic[Key, Value]):
         unbegun: list[Coroutine[Any, Any, Any]],
         tasks: list[asyncio.Task[Any] | None],
     ) -> None:
-        """End a call that an interrupt has met while it was handed over; nobody has its future."""
+        """Cancel a call that was interrupted while it was passed to the loop, so that no caller has its future."""
         try:
             unbegun.pop().close()
         except IndexError:
@@ -316,14 +317,14 @@ class Consumer(Closing, Generic[Key, Value]):
                 if task is not None:
                     self._loop.call_soon_threadsafe(task.cancel)
         else:
-            with contextlib.suppress(ValueError):  # the loop's thread finds out at this moment that it cannot begin
+            with contextlib.suppress(ValueError):  # the loop's thread has just closed the coroutine
                 running.close()
 
     async def _invoke(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have the thread of the call that is under way call a function of the program's."""
+        """Have the thread of the current call run a function of the program."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         failures: list[Exception] = []
-        inside = copy_context()  # what the function calls of this consumer is a part of the call that is under way
+        inside = copy_context()  # calls of this consumer from the function are part of the current call
 
         def job() -> None:
             try:
@@ -340,7 +341,7 @@ class Consumer(Closing, Generic[Key, Value]):
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped, and end what an interrupted call has left in it."""
+    """Run the loop until it is stopped, and cancel the tasks of interrupted calls."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:

@@ -1,8 +1,8 @@
-"""A coordinator that does not answer: whether another broker coordinates the group by now.
+"""Detects a coordinator that does not respond while another broker coordinates the group.
 
-A paused broker, or one that a network has cut off, keeps connections and answers nothing; the cluster gives its groups
-to another after a while. Owns the question that is asked meanwhile, so that who waits for an answer does not wait for
-request.timeout.ms. Knows no request.
+A paused or partitioned broker keeps its connections open and sends no response; after a while the cluster moves its
+groups to another broker. Owns the FindCoordinator queries during a request, so that the request does not wait for
+request.timeout.ms. Must not know the request.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pybroker.client.network.connection import Connection
 
 
 class CoordinatorWatch:
-    """One group's coordinator, watched as long as something is asked of it."""
+    """Watches one group's coordinator while a request to it is in flight."""
 
     def __init__(self, find: Callable[[], Awaitable[str]], interval_s: float) -> None:
-        """`find` requests the coordinator's server from any broker; `interval_s` is the time between two checks."""
+        """`find` returns the coordinator's address from any broker; `interval_s` is the time between two checks."""
         self._find, self._interval_s = find, interval_s
         self._watched: Connection | None = None
         self._task: asyncio.Task[None] | None = None
 
     def watch(self, connection: Connection) -> None:
-        """Watch this connection to the coordinator, in place of another one."""
+        """Watch this connection to the coordinator, instead of the previous one."""
         if connection is self._watched and self._task is not None and not self._task.done():
             return
         self.stop()
         self._watched = connection
-        # The retry budget of the call that is first to watch is not the watch's.
+        # The retry budget of the first call must not limit the watch.
         self._task = asyncio.get_running_loop().create_task(self._run(connection), context=Context())
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
         self._task = self._watched = None

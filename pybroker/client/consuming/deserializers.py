@@ -1,7 +1,7 @@
-"""What a consumer makes of the keys and values of its records, by functions of the program's.
+"""Calls a program's deserializers on keys and values of records.
 
-Knows no partition's state: `pybroker.client.consuming.subscription_state` keeps the position at a record that cannot
-be read.
+Must not know a partition's state: `pybroker.client.consuming.subscription_state` keeps the position at a record that
+fails.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ else:
     Key, Value = TypeVar("Key"), TypeVar("Value")
 Part = TypeVar("Part")
 Deserializer = Callable[[bytes], Part]
-"""From the bytes of a key or value to what the program works with. None is not given to it: it stays None."""
+"""Converts the bytes of a key or value to an object. It is not called for None, which stays None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deserializers:
-    """Of keys and of values; None leaves the bytes as they are."""
+    """The deserializers of keys and of values; with None the bytes are returned."""
 
     key: Deserializer[Any] | None = None
     value: Deserializer[Any] | None = None
 
     def __post_init__(self) -> None:
-        """Raise SettingError for what cannot be called."""
+        """Raise SettingError for an object that is not callable."""
         for name, function in (("key_deserializer", self.key), ("value_deserializer", self.value)):
             if function is not None and not callable(function):
                 raise SettingError(f"{name}={function!r}: must be a function")
@@ -43,7 +43,7 @@ class Deserializers:
     def read(
         self, records: list[native.Record[Any, Any]]
     ) -> tuple[list[native.Record[Any, Any]], DeserializationError | None]:
-        """The records up to the first that cannot be read, and what that one met."""
+        """Deserialize records up to the first failure. Returns those records and the error, None without a failure."""
         if self.key is None and self.value is None:
             return records, None
         made: list[native.Record[Any, Any]] = []

@@ -1,7 +1,7 @@
-"""Fetchers: readers of assigned partitions, blocking and over asyncio, thin faces of one native engine.
+"""Fetchers: readers of assigned partitions, blocking and over asyncio, as thin wrappers of one native engine.
 
-The engine owns connections, offsets look-up, prefetching and the checks of what is received. No groups: partitions are
-assigned by the caller. Works against any Kafka.
+The engine owns connections, offset queries, prefetching and validation of received batches. No groups: the caller
+assigns partitions. Works with any Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Record = native.Record
 
 
 def make_native(settings: FetcherSettings) -> native.Fetcher:
-    """A native fetcher by its settings. Raises SettingError."""
+    """Create a native fetcher with these settings. Raises SettingError."""
     open_security(settings)
     try:
         return native.Fetcher(settings)
@@ -35,9 +35,9 @@ def make_native(settings: FetcherSettings) -> native.Fetcher:
 def starts_of(
     partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition], settings: FetcherSettings
 ) -> list[tuple[str, int, int]]:
-    """Partitions as the engine is assigned them; those without an offset begin where `auto.offset.reset` says.
+    """Return partitions as the engine takes them. Those without an offset start as `auto.offset.reset` defines.
 
-    Raises SettingError where it says nothing.
+    Raises SettingError with `auto.offset.reset=none`.
     """
     starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions)
     default = {"earliest": EARLIEST, "latest": LATEST}.get(settings.auto_offset_reset)
@@ -51,7 +51,9 @@ def starts_of(
 
 
 class _Assigned:
-    """What both faces share: the settings, the assignment, and records that were taken but not yet handed out."""
+    """The common part of both fetchers: settings, assignment, and records that were taken from the engine but not
+    returned.
+    """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         self.settings = FetcherSettings.of_client(bootstrap_servers, properties)
@@ -62,25 +64,25 @@ class _Assigned:
     def assign(self, partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition]) -> None:
         """Read these partitions from now on, and no others.
 
-        Each begins at its offset (`EARLIEST` and `LATEST` are offsets too), or where `auto.offset.reset` says.
+        Each starts at its offset (`EARLIEST` and `LATEST` are offsets too), or as `auto.offset.reset` defines.
         """
         assignment = starts_of(partitions, self.settings)
         self._rest = None
         self.native.assign(assignment)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read one assigned partition from another position. Raises ClientError when it is not assigned."""
+        """Set the position of one assigned partition. Raises ClientError when it is not assigned."""
         rest, self._rest = self._rest, None
         if rest is not None and (rest.topic, rest.partition) != (partition.topic, partition.partition):
             at = rest.next_offset
             if at is not None:
-                # What was taken and not handed out is read again.
+                # Records that were taken but not returned are read again.
                 self.native.seek(rest.topic, rest.partition, at)
         if not self.native.seek(partition.topic, partition.partition, offset):
             raise ClientError(f"{partition} is not assigned")
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition; below 0 (`EARLIEST`, `LATEST`) before its first record."""
+        """Return the next offset of each partition; below 0 (`EARLIEST`, `LATEST`) before its first record."""
         found = {TopicPartition(topic, index): offset for topic, index, offset in self.native.positions()}
         rest = self._rest
         if rest is not None and (at := rest.next_offset) is not None:
@@ -88,7 +90,7 @@ class _Assigned:
         return found
 
     def metrics(self) -> dict[str, float]:
-        """What the fetcher has done, by the names of Kafka's consumer metrics; see `AsyncConsumer.metrics`."""
+        """Return the fetcher's metrics by the names of Kafka's consumer metrics; see `AsyncConsumer.metrics`."""
         return self.native.metrics()
 
     def partition_metrics(self) -> dict[TopicPartition, dict[str, float]]:
@@ -100,7 +102,7 @@ class _Assigned:
         return consumer_values(self.metrics(), self.partition_metrics(), self.settings.client_id)
 
     def _hand_out(self, limit: int | None) -> list[Record]:
-        """Records of those that were taken; none when none are left."""
+        """Return records that were taken before; none when none are left."""
         rest = self._rest
         records = [] if rest is None else rest.take(self.settings.max_poll_records if limit is None else limit)
         if rest is not None and not len(rest):
@@ -108,7 +110,7 @@ class _Assigned:
         return records
 
     def _take(self, timeout_s: float) -> bool:
-        """Have records wait to be handed out; whether anything came in time."""
+        """Take records from the engine. Returns whether any arrived before the timeout."""
         taken = self.native.take(timeout_s)
         self._rest = taken if taken is not None and len(taken) else None
         return taken is not None
@@ -126,9 +128,9 @@ class Fetcher(_Assigned, Closing):
         self._calls = ThreadCalls("Fetcher")
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
-        """The next records of one partition, at most `max_records` (default: `max.poll.records`).
+        """Return the next records of one partition, at most `max_records` (default: `max.poll.records`).
 
-        None come when the timeout is over. Raises what a broker answered, or what is wrong with a received batch.
+        Returns none after the timeout. Raises the error of a broker's response or of a received batch.
         """
         deadline = time.monotonic() + timeout_s
         while self._rest is None and self._take(max(0.0, deadline - time.monotonic())):
@@ -136,7 +138,7 @@ class Fetcher(_Assigned, Closing):
         return self._hand_out(max_records)
 
     def close(self) -> None:
-        """End; waits for the I/O thread. A `poll` of another thread raises ClosedError."""
+        """Close; waits for the I/O thread. A `poll` of another thread raises ClosedError."""
         self.native.close()
 
 
@@ -154,7 +156,7 @@ class AsyncFetcher(_Assigned, AsyncClosing):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
-        """As `Fetcher.poll`; the loop goes on meanwhile."""
+        """As `Fetcher.poll`, without blocking the event loop."""
         if self._arrived is None:
             self._loop, self._arrived = asyncio.get_running_loop(), asyncio.Event()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
@@ -169,7 +171,7 @@ class AsyncFetcher(_Assigned, AsyncClosing):
         return self._hand_out(max_records)
 
     async def close(self) -> None:
-        """End; waits for the I/O thread. A `poll` of another task raises ClosedError."""
+        """Close; waits for the I/O thread. A `poll` of another task raises ClosedError."""
         self._calls.interrupt()
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self.native.arrived_descriptor())

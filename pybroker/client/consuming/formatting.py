@@ -1,6 +1,6 @@
-"""A consumer's records as text: `poll` without objects, for `AsyncConsumer` and `Consumer`.
+"""A consumer's records as text, for `AsyncConsumer` and `Consumer`: `poll` without an object for each record.
 
-Owns no text: layouts are the engine's (`pybroker.client.text`). Positions follow as they follow `poll`.
+The engine formats the text (`pybroker.client.text`). Positions are updated as by `poll`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pybroker.client.consuming.subscription_state import SubscriptionState
 
 
 class Formatting(ABC):
-    """The calls of an `AsyncConsumer` that hand records out as text."""
+    """The calls of an `AsyncConsumer` that return records as text."""
 
     _state: SubscriptionState
 
     async def format(
         self, layout: native.RecordFormat, timeout_s: float = 1.0, *, max_records: int, max_bytes: int
     ) -> native.FormattedRecords | None:
-        """As `poll`, of one partition and as text (`pybroker.client.text`); None when the timeout is over.
+        """As `poll`, of one partition and as text (`pybroker.client.text`); None after the timeout.
 
-        At most `max_records`, and no further one once the text has `max_bytes`.
+        Returns at most `max_records`, and adds no record once the text has `max_bytes`.
         """
         made: native.FormattedRecords | None = await self._until(
             timeout_s, lambda: self._state.format(layout, max_records, max_bytes)
@@ -33,7 +33,7 @@ class Formatting(ABC):
     def format_here(
         self, layout: native.RecordFormat, *, max_records: int, max_bytes: int
     ) -> native.FormattedRecords | None:
-        """As `format`, of what has arrived, for a caller as `poll_here` has it."""
+        """As `format`, for records that have arrived, and for the same callers as `poll_here`."""
         if not self._is_free():
             return None
         self._say_alive()
@@ -41,12 +41,12 @@ class Formatting(ABC):
 
     @abstractmethod
     async def _until(self, timeout_s: float, take: Callable[[], Any]) -> Any:
-        """Do what is due until something can be taken; None when the timeout is over."""
+        """Do the work that is due until something can be taken; None after the timeout."""
 
     @abstractmethod
     def _is_free(self) -> bool:
-        """Whether nothing but records waits to be read."""
+        """Whether records can be returned without work of the loop's thread."""
 
     @abstractmethod
     def _say_alive(self) -> None:
-        """Let the group know that the program polls."""
+        """Report to the driver that the program polls."""

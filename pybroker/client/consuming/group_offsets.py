@@ -1,7 +1,7 @@
-"""Committed offsets as requests carry them: OffsetCommit, OffsetFetch and OffsetDelete in every version.
+"""Committed offsets in requests: OffsetCommit, OffsetFetch and OffsetDelete in every version.
 
-Owns the grouping by topic and the two forms of OffsetFetch. Admin commits and reads with it from outside of a group, a
-consumer as a member. Topics are named, not given by id, so that no id has to be looked up first.
+Owns the grouping by topic and both forms of OffsetFetch. Admin uses it from outside of a group, a consumer as a
+member. Requests contain topic names, never ids, so that no id has to be resolved first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybroker.protocol.messages import offset_delete as delete
 from pybroker.protocol.messages import offset_fetch as fetch
 
 LAST_VERSION_WITH_TOPIC_NAMES = 9
-"""From version 10 on OffsetCommit and OffsetFetch carry topic ids."""
+"""OffsetCommit and OffsetFetch contain topic ids from version 10 on."""
 _FIRST_VERSION_WITH_REQUIRE_STABLE = 7
 
 Outcome = dict[TopicPartition, int]
@@ -37,7 +37,7 @@ async def commit_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     member: tuple[str, int, str | None] = ("", -1, None),
 ) -> Outcome:
-    """Commit; `member` is (member id, generation or epoch, instance id) of a member of the group."""
+    """Commit offsets; `member` is (member id, generation or epoch, instance id) of a member of the group."""
     request = commit.OffsetCommitRequest(
         group_id=group,
         member_id=member[0],
@@ -71,10 +71,10 @@ async def fetch_offsets(
     member: tuple[str, int] = ("", -1),
     stable: bool = False,
 ) -> tuple[Offsets, Outcome, int]:
-    """Read the offsets of some partitions, or of all (None): (offsets, error by partition, error of the group).
+    """Fetch the offsets of some partitions, or of all (None): (offsets, error by partition, error of the group).
 
-    `member` is (member id, epoch) in a group of KIP-848. With `stable` the broker refuses offsets that a transaction
-    may still change.
+    `member` is (member id, epoch) in a group of KIP-848. With `stable` the broker returns an error for partitions
+    with a pending transactional commit.
     """
     wanted = None if partitions is None else by_topic(partitions)
     request = fetch.OffsetFetchRequest(require_stable=stable)
@@ -117,7 +117,7 @@ async def fetch_offsets(
 async def delete_offsets(
     connection: Connection, group: str, partitions: Iterable[TopicPartition]
 ) -> tuple[Outcome, int]:
-    """Forget offsets: (error by partition, error of the group)."""
+    """Delete offsets: (error by partition, error of the group)."""
     request = delete.OffsetDeleteRequest(
         group_id=group,
         topics=[

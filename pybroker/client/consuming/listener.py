@@ -1,4 +1,4 @@
-"""Callbacks for a program whose partitions change. Called inside `poll`, `unsubscribe` and `close`, never between."""
+"""Callbacks for changes of a consumer's assignment. They are called inside `poll`, `unsubscribe` and `close` only."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from typing import Any
 from pybroker.client.administration.topics import TopicPartition
 
 Invoke = Callable[..., Awaitable[None]]
-"""Calls a function of the program's with arguments."""
+"""Calls a function of the program with arguments."""
 
 
 async def invoke_directly(function: Callable[..., Any], *arguments: object) -> None:
-    """Call, and await what comes back if it can be awaited."""
+    """Call the function, and await its result if it is awaitable."""
     outcome = function(*arguments)
     if isinstance(outcome, Awaitable):
         await outcome
 
 
 class RebalanceListener:
-    """Override what you need. Each may be a coroutine function with `AsyncConsumer`; each may commit, seek and ask."""
+    """Override the methods that you need. With `AsyncConsumer` they may be coroutine functions. They may commit, seek
+    and query.
+    """
 
     def on_revoked(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
-        """These go to another member when this returns; the last moment to commit what was read of them."""
+        """Called before partitions are revoked: the last chance to commit their offsets."""
 
     def on_assigned(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
-        """These are new; called after every rebalance, also with none. A `seek` made here says where reading begins."""
+        """Called with the new partitions after every rebalance, also with none. A `seek` here sets their first
+        position.
+        """
 
     def on_lost(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
-        """These may be another member's already: it is too late to commit. Does what `on_revoked` does."""
+        """Called for partitions that another member may own: too late to commit. Calls `on_revoked` by default."""
         return self.on_revoked(partitions)

@@ -1,4 +1,4 @@
-"""What a consumer queries about topics and offsets, for `AsyncConsumer`. Changes nothing of what is read."""
+"""A consumer's queries of topics and offsets, for `AsyncConsumer`. They change neither assignment nor positions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class OffsetQueries:
     _admin: AsyncAdmin
 
     async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | None]:
-        """The first record at or after a time (ms) of each partition; None where there is none."""
+        """Return the first record at or after a time (ms) of each partition; None where there is none."""
         found = await self._admin.list_offsets(times, read_committed=self._reads_committed())
         return {partition: listed if listed.offset >= 0 else None for partition, listed in found.items()}
 
     async def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         found = await self._admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
         return {partition: listed.offset for partition, listed in found.items()}
 
     async def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        """The offset after the last record that this consumer may read, of each partition."""
+        """Return the offset after the last record that this consumer may read, of each partition."""
         found = await self._admin.list_offsets(
             dict.fromkeys(partitions, LATEST), read_committed=self._reads_committed()
         )
         return {partition: listed.offset for partition, listed in found.items()}
 
     async def partitions_for(self, topic: str) -> TopicDescription:
-        """The partitions of a topic. Raises BrokerError."""
+        """Return the partitions of a topic. Raises BrokerError."""
         return (await self._admin.describe_topics([topic]))[0]
 
     def _reads_committed(self) -> bool:

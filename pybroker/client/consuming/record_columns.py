@@ -1,7 +1,7 @@
-"""Records of one partition as Arrow columns, and what Arrow libraries make of them.
+"""Records of one partition as Arrow columns, and their conversion for Arrow libraries.
 
-Owns the names of columns. The engine builds the columns and exports them by Arrow's PyCapsule interface; pyarrow and
-polars are imported by the calls that return their objects, and by nothing else.
+Owns the column names. The engine builds the columns and exports them by Arrow's PyCapsule interface. pyarrow and
+polars are imported only by the calls that return their objects.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     import pyarrow
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
-"""The columns that are built unless others are picked: those of Spark's Kafka connector, in its order, with headers."""
+"""The default columns: those of Spark's Kafka connector, in its order, with headers."""
 SENDABLE_COLUMNS = ("key", "value", "topic", "partition", "timestamp", "headers")
-"""The columns that `Producer.send_columns` sends. It ignores the others of a take, which the broker assigns."""
+"""The columns that `Producer.send_columns` sends. It ignores the others, which the broker assigns."""
 
 _IN_SNAKE_CASE = {"timestampType": "timestamp_type", "producerId": "producer_id"}
 
 
 def in_snake_case(columns: Sequence[str]) -> list[str]:
-    """Return the names of columns as takes have them, also of those in the spelling of Spark's connector."""
+    """Return column names in snake case; names in the spelling of Spark's connector are converted."""
     return [_IN_SNAKE_CASE.get(name, name) for name in columns]
 
 
@@ -39,34 +39,36 @@ class RecordColumns:
 
     @property
     def topic(self) -> str:
-        """The topic of all rows."""
+        """Return the topic of all rows."""
         return self._native.topic
 
     @property
     def partition(self) -> int:
-        """The partition of all rows."""
+        """Return the partition of all rows."""
         return self._native.partition
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
         return self._native.rows
 
     def __len__(self) -> int:
         return self._native.rows
 
     def __bool__(self) -> bool:
-        """True: `take` returns None where nothing has arrived, and columns without rows where only offsets have."""
+        """True: `take` returns None where nothing has arrived, and columns without rows where only the position
+        advanced.
+        """
         return True
 
     @property
     def bytes(self) -> int:
-        """Bytes of keys and values, also of those that were not picked."""
+        """Return the bytes of keys and values, also of columns that were not selected."""
         return self._native.bytes
 
     @property
     def next_offset(self) -> int:
-        """The offset where reading continues, also behind offsets without a record for a consumer."""
+        """Return the offset where reading continues, also behind offsets without a consumer record."""
         return self._native.next_offset
 
     def __arrow_c_schema__(self) -> object:
@@ -74,7 +76,7 @@ class RecordColumns:
         return self._native.__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Return capsules `arrow_schema` and `arrow_array`, of the columns as they are; nothing is copied."""
+        """Return capsules `arrow_schema` and `arrow_array` of the columns, without a copy and without a conversion."""
         return self._native.__arrow_c_array__(requested_schema)
 
     def to_arrow(self) -> pyarrow.RecordBatch:

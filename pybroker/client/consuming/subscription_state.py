@@ -1,7 +1,7 @@
-"""The partitions that a consumer has, and where it stands in each.
+"""The partitions that are assigned to a consumer, and its position in each.
 
-Owns what was taken from the fetcher and not yet handed out, so that a position is always that of the next record that
-the program gets. Knows no group: who gives and takes partitions is the consumer's matter.
+Owns the records that were taken from the fetcher but not returned, so a position is always the offset of the next
+record that the program gets. Must not know the group: the consumer decides which partitions are assigned.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _BYTES = Deserializers()
 class _PartitionPosition:
     paused: bool = False
     begun: bool = False
-    """Whether the fetcher knows where to begin."""
+    """Whether the fetcher has a start offset."""
     start: OffsetAndMetadata | None = None
-    """Before it has begun: where it stands, to be looked up before anything is read (KIP-320)."""
+    """Before the fetcher starts: the position, which is validated before anything is read (KIP-320)."""
     epoch: int = -1
-    """Leader epoch of the record before the position, where the fetcher cannot say."""
+    """Leader epoch of the record before the position, where the fetcher does not know it."""
 
 
 class SubscriptionState:
@@ -38,21 +38,21 @@ class SubscriptionState:
     def __init__(
         self, fetcher: native.Fetcher, notify: Callable[[], None], deserializers: Deserializers = _BYTES
     ) -> None:
-        """`notify` is called when a partition is to be begun again."""
+        """`notify` is called when a partition needs a new start offset."""
         self._fetcher, self._notify, self._deserializers = fetcher, notify, deserializers
         self._positions: dict[TopicPartition, _PartitionPosition] = {}
         self._rest: native.Received | None = None
-        """Records of one partition; None when none are left."""
+        """Records of one partition, taken from the fetcher; None when none are left."""
         self._ahead: deque[native.Record[Any, Any]] = deque()
-        """Records that iteration gives out one by one, all of them before `_rest`."""
+        """Records that iteration returns one by one, all of them before `_rest`."""
         self._given: native.Record[Any, Any] | None = None
-        """The one that it gave out last; of use while there are others ahead."""
+        """The last record that iteration returned; valid while `_ahead` has others."""
         self._reader: native.ColumnReader | None = None
         """The engine's reader of columns, after the first `take_columns`."""
         self._columns_left: tuple[TopicPartition, int] | None = None
-        """The partition and the offset of the rows that the reader has taken and not handed out."""
+        """Partition and offset of the rows that the reader has taken but not returned."""
         self._failure: ClientError | None = None
-        """Met behind records that are handed out first."""
+        """An error behind records that are returned first."""
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._positions
@@ -61,39 +61,39 @@ class SubscriptionState:
         return bool(self._positions)
 
     def all(self) -> frozenset[TopicPartition]:
-        """Every partition."""
+        """Return all partitions."""
         return frozenset(self._positions)
 
     def paused(self) -> frozenset[TopicPartition]:
-        """Those that are not handed out."""
+        """Return the paused partitions."""
         return frozenset(partition for partition, state in self._positions.items() if state.paused)
 
     def reads(self) -> bool:
-        """Whether the fetcher reads any."""
+        """Whether the fetcher reads any partition."""
         return any(state.begun and not state.paused for state in self._positions.values())
 
     def unbegun(self) -> list[TopicPartition]:
-        """Those that nothing is read of until `begin`."""
+        """Return the partitions without a start offset, which are not read before `begin`."""
         return [partition for partition, state in self._positions.items() if not state.begun]
 
     def unchecked(self) -> Offsets:
-        """Where those of them stand that have a position; it may be in the log no longer."""
+        """Return the positions of unstarted partitions whose offset must be validated against the log."""
         return {p: state.start for p, state in self._positions.items() if not state.begun and state.start is not None}
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """Add partitions; none of them is read before `begin`."""
+        """Add partitions. They are not read before `begin`."""
         for partition in partitions:
             self._positions.setdefault(partition, _PartitionPosition())
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Remove partitions, with what was fetched of them and not handed out."""
+        """Remove partitions, with their records that were fetched but not returned."""
         self._fetcher.remove([(p.topic, p.partition) for p in partitions])
         for partition in partitions:
             self._positions.pop(partition, None)
             self._forget_taken(partition)
 
     def begin(self, starts: Offsets) -> None:
-        """Read from these offsets on (or `EARLIEST`, `LATEST`); partitions that are gone meanwhile are passed over."""
+        """Start to read at these offsets (or `EARLIEST`, `LATEST`). Removed partitions are ignored."""
         starts = {partition: start for partition, start in starts.items() if partition in self._positions}
         self._fetcher.add([(p.topic, p.partition, start.offset) for p, start in starts.items()])
         for partition, start in starts.items():
@@ -103,7 +103,7 @@ class SubscriptionState:
                 self._fetcher.pause(partition.topic, partition.partition, True)
 
     def seek(self, partition: TopicPartition, to: OffsetAndMetadata) -> None:
-        """Go on at another position. Raises ClientError for a partition that is not assigned."""
+        """Set the position of a partition. Raises ClientError for a partition that is not assigned."""
         state = self._assigned(partition)
         if to.leader_epoch >= 0:
             self._stop(partition, to)
@@ -115,7 +115,7 @@ class SubscriptionState:
             self.begin({partition: to})
 
     def pause(self, partition: TopicPartition, paused: bool) -> None:
-        """Hand out nothing of a partition, or go on. Raises ClientError for one that is not assigned."""
+        """Pause or resume a partition. Raises ClientError for a partition that is not assigned."""
         state = self._assigned(partition)
         state.paused = paused
         if state.begun:
@@ -124,7 +124,7 @@ class SubscriptionState:
             self._fetcher.pause(partition.topic, partition.partition, paused)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record that is handed out; None until it is known. Raises ClientError, as `seek`."""
+        """Return the offset of the next record to return; None until it is known. Raises ClientError, as `seek`."""
         if not self._assigned(partition).begun:
             return None
         if (taken := self._first_taken(partition)) is not None:
@@ -133,12 +133,12 @@ class SubscriptionState:
         return None if found is None or found < 0 else found
 
     def positions(self) -> Offsets:
-        """All positions that are known, as they are committed."""
+        """Return all known positions, as they are committed."""
         found = [(partition, self.position(partition)) for partition in self._positions]
         return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
     def take(self, most: int) -> list[native.Record[Any, Any]]:
-        """Up to so many records of those that have arrived. Raises what the fetcher met."""
+        """Return at most that many of the records that have arrived. Raises the fetcher's error."""
         self._check_columns_left()
         if self._ahead:
             return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
@@ -168,7 +168,7 @@ class SubscriptionState:
         return records
 
     def take_rest(self, most: int) -> list[native.Record[Any, Any]]:
-        """Up to so many records of those that were taken before. Raises DeserializationError."""
+        """Return at most that many of the records that were taken before. Raises DeserializationError."""
         if self._ahead:
             return self.take(most)
         rest = self._rest
@@ -187,9 +187,10 @@ class SubscriptionState:
         return records
 
     def format(self, layout: native.RecordFormat, most: int, max_bytes: int) -> native.FormattedRecords | None:
-        """Up to so many records of one partition as text, without making objects of them; None when nothing waits.
+        """Return at most that many records of one partition as text, without Python objects; None where none have
+        arrived.
 
-        Raises what the fetcher met, and ClientError while iteration has records ahead.
+        Raises the fetcher's error, and ClientError while iteration has records ready.
         """
         if self._ahead:
             raise ClientError("records that iteration has ready cannot be written as text: iterate, or format")
@@ -215,9 +216,9 @@ class SubscriptionState:
         return formatted
 
     def take_columns(self, names: list[str], max_rows: int, max_bytes: int) -> RecordColumns | None:
-        """The next records of one partition as columns; None when nothing waits.
+        """Return the next records of one partition as columns; None where none have arrived.
 
-        Raises what the fetcher met, and ClientError while records of a response are ready.
+        Raises the fetcher's error, and ClientError while records of a response are ready.
         """
         if self._ahead or self._rest is not None:
             raise ClientError("records that poll has ready cannot be read as columns: poll until none is left")
@@ -247,14 +248,16 @@ class SubscriptionState:
             raise ClientError("rows that take_columns has ready cannot be read as records: call take_columns, or seek")
 
     def take_ahead(self, most: int) -> bool:
-        """Have up to so many records ready for `next_ahead`; whether there are any. Raises what the fetcher met."""
+        """Prepare at most that many records for `next_ahead`. Returns whether there are any. Raises the fetcher's
+        error.
+        """
         if not self._ahead:
             self._given = None
             self._ahead.extend(self.take(most))
         return bool(self._ahead)
 
     def next_ahead(self) -> native.Record[Any, Any] | None:
-        """One record; the position follows it. None when `take_ahead` is due."""
+        """Return one record and advance the position. None when `take_ahead` must be called."""
         ahead = self._ahead
         if not ahead:
             return None
@@ -262,7 +265,7 @@ class SubscriptionState:
         return record
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
-        """All that has arrived, as (records, bytes of keys and values), without making objects of it."""
+        """Count all that has arrived, as (records, bytes of keys and values), without Python objects."""
         self._check_columns_left()
         records, size = 0, 0
         while True:
@@ -281,7 +284,7 @@ class SubscriptionState:
         return self._positions[partition]
 
     def _epoch(self, partition: TopicPartition) -> int:
-        """Leader epoch of the record before the position; -1 where it is not known."""
+        """Return the leader epoch of the record before the position; -1 where it is unknown."""
         state = self._positions[partition]
         if any(_partition_of(record) == partition for record in self._ahead):
             given = self._given
@@ -292,7 +295,7 @@ class SubscriptionState:
         return state.epoch if epoch < 0 else epoch
 
     def _look_up(self, new_leader: NewLeaderError) -> None:
-        """Have the position looked up before more is read; all that was read before has been taken."""
+        """Have the position validated before more is read. All records before it have been taken."""
         partition = TopicPartition(*new_leader.partition)
         at = self.position(partition) if partition in self._positions else None
         if at is not None:
@@ -306,13 +309,13 @@ class SubscriptionState:
         state.begun, state.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
-        """What was taken of a partition and not handed out is read again."""
+        """Have the records of a partition that were taken but not returned read again."""
         if (taken := self._first_taken(partition)) is not None:
             self._fetcher.seek(partition.topic, partition.partition, taken)
             self._forget_taken(partition)
 
     def _first_taken(self, partition: TopicPartition) -> int | None:
-        """The offset of a partition's first record that was taken and not handed out."""
+        """Return the offset of a partition's first record that was taken but not returned."""
         for record in self._ahead:
             if _partition_of(record) == partition:
                 return record.offset
@@ -322,7 +325,7 @@ class SubscriptionState:
         return None if rest is None else rest.next_offset
 
     def _rest_of(self, partition: TopicPartition) -> native.Received | None:
-        """What was taken of a partition and waits behind iteration."""
+        """Return the records of a partition that were taken and follow those of iteration."""
         rest = self._rest
         if rest is None or (rest.topic, rest.partition) != (partition.topic, partition.partition):
             return None
@@ -334,7 +337,7 @@ class SubscriptionState:
         if self._rest_of(partition) is not None:
             self._rest = None
         if self._columns_left is not None and self._columns_left[0] == partition and self._reader is not None:
-            # The reader drops its rows at a seek, also at one of a partition that the fetcher reads no more.
+            # The reader drops its rows at a seek, also for a partition that the fetcher does not read any more.
             self._reader.seek(partition.topic, partition.partition, self._columns_left[1])
             self._columns_left = None
 

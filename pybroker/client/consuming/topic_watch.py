@@ -1,9 +1,9 @@
-"""The topics that a consumer reads: which there are, and how many partitions they have.
+"""The topics that a consumer reads, and their partition counts.
 
-Owns the wishes (names or a pattern, or assigned partitions) and the metadata that answers them, asked for again every
-metadata.max.age.ms, while the fetcher gets no responses, and after each back-off while no broker answers or a topic is
-missing. That is logged at WARN after a second, and an error of the consumer's next call after default.api.timeout.ms.
-Notifies the consumer when something is different.
+Owns the subscription (names, a pattern or assigned partitions) and its metadata. Metadata is refreshed every
+metadata.max.age.ms, while the fetcher receives no responses, and after each back-off while no broker responds or a
+topic is missing. That is logged at WARN after a second, and raised by the consumer's next call after
+default.api.timeout.ms. Notifies the consumer of changes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _TRANSIENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILAB
 
 
 _SHOWN = 10
-"""At most so many partitions are named in one line."""
+"""At most so many partitions are named in one log line."""
 _SILENCE_S = 5.0
-"""A fetcher that reads gets responses more often, as each is due after fetch.max.wait.ms."""
+"""The longest time between two responses of a fetcher that reads: a response is due after fetch.max.wait.ms."""
 
 
 class TopicWatch:
-    """What is wanted, and what of it there is."""
+    """The subscription, and the metadata of its topics."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class TopicWatch:
         self._topics: frozenset[str] = frozenset()
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._server = ""
-        """Which one answered last."""
+        """The server of the last response."""
         self._pattern: re.Pattern[str] | None = None
         self.regex: str | None = None
         """A pattern that the broker matches (KIP-848)."""
         self.counts: dict[str, int] = {}
-        """Partitions by topic, as far as known."""
+        """Partition counts by topic, as far as they are known."""
         self._leaderless: list[str] = []
-        """Partitions without a leader, of topics that are wanted."""
+        """Partitions without a leader, of subscribed topics."""
         self.names: dict[bytes, str] = {}
         """Topics by id."""
         self._task: asyncio.Task[None] | None = None
         self._warns_at = 0.0
-        """When partitions without a leader may be logged again, by the loop's clock."""
+        """Time of the loop's clock from which partitions without a leader may be logged again."""
         self._asked = asyncio.Event()
 
     def want(
@@ -71,40 +71,40 @@ class TopicWatch:
         regex: str | None = None,
         assigned: Collection[TopicPartition] = (),
     ) -> None:
-        """Watch these from the next `begin` on; nothing, when all are empty."""
+        """Replace the subscription, from the next `begin` on; all empty ends it."""
         self._topics, self._pattern, self.regex = frozenset(topics), pattern, regex
         self._assigned = frozenset(assigned)
         self._asked.set()
 
     def begin(self) -> None:
-        """Ask for what is wanted, on the running event loop."""
+        """Start to refresh metadata, on the running event loop."""
         wanted = self._topics or self._assigned or self._pattern is not None or self.regex is not None
         if wanted and self._task is None:
             self._task = asyncio.ensure_future(self._watch())
 
     def check(self) -> None:
-        """Query the brokers now: one of them cannot be reached."""
+        """Refresh metadata now, because a broker cannot be reached."""
         self._asked.set()
 
     async def stop(self) -> None:
-        """End."""
+        """Stop refreshing metadata."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     def subscribed(self) -> frozenset[str]:
-        """The topics that a member says it wants: those named, or those that match."""
+        """Return the topics of the subscription: those given by name, or those that match the pattern."""
         if self._pattern is None:
             return self._topics
         return frozenset(topic for topic in self.counts if self._pattern.search(topic) is not None)
 
     def follows_pattern(self) -> bool:
-        """Whether the topics that are wanted depend on which there are."""
+        """Whether the subscribed topics depend on the topics of the cluster."""
         return self._pattern is not None
 
     async def refresh(self) -> None:
-        """Ask now. Raises BrokerError (no right to a topic, an impossible name) and what a connection may raise."""
+        """Request metadata now. Raises BrokerError (topic not authorized, invalid name) and connection errors."""
         if self._pattern is not None:
             names = None
         elif self._topics or self._assigned or self.regex is not None:
@@ -126,9 +126,9 @@ class TopicWatch:
             self._changed(None)
 
     async def survey(self, topics: Iterable[str]) -> tuple[dict[str, int], dict[TopicPartition, frozenset[str]]]:
-        """Count the partitions of topics that a group is subscribed to, and find the racks of their replicas.
+        """Return the partition counts of topics of the group's subscriptions, and the racks of their replicas.
 
-        Topics that do not exist are missing.
+        Topics that do not exist are omitted.
         """
         _, answer = await self._cluster.metadata(sorted(topics), create=self._settings.allow_auto_create_topics)
         there = [topic for topic in answer.topics if topic.name and not topic.error_code]
@@ -149,7 +149,7 @@ class TopicWatch:
         }
 
     def _missing(self) -> ClientError | None:
-        """What of the wishes there is not."""
+        """Return the error for subscribed topics or partitions that do not exist, None where all exist."""
         topics = [] if self._pattern is not None else sorted(self._topics - self.counts.keys())
         gone = [
             p
@@ -185,7 +185,7 @@ class TopicWatch:
             await self._wait(wait_s)
 
     async def _wait(self, longest_s: float) -> None:
-        """Wait until something else is wanted or the time is over, or until the fetcher gets no responses."""
+        """Wait until the subscription changes, the time is over, or the fetcher receives no responses."""
         clock = asyncio.get_running_loop().time
         deadline, silence_s = clock() + longest_s, max(_SILENCE_S, 2 * self._settings.fetch_max_wait_ms / 1000)
         while not self._asked.is_set() and (left := deadline - clock()) > 0:
@@ -208,7 +208,9 @@ class TopicWatch:
         return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
 
     def _report_trouble(self, budget: RetryBudget, trouble: ClientError) -> float:
-        """Log the cause that stops the reading, or raise it in the next call; return the seconds to the next check."""
+        """Log the error that prevents reading, or have the next call raise it. Returns the seconds until the next
+        check.
+        """
         now = asyncio.get_running_loop().time()
         pause_s = budget.step_failed(now, draw_jitter())
         if pause_s is None:

@@ -1,9 +1,9 @@
-"""Whether what a consumer has read is in the log still: positions against the log's leader epochs (KIP-320).
+"""Validation of a consumer's positions against the leader epochs of the log (KIP-320).
 
-A new leader may lack what the old one had given out. The epoch in which a position's last record was written ends, in
-the leader's log, at or after the position, or else what lies between was cut. Owns the question (OffsetForLeaderEpoch)
-and what follows from the answer, as Kafka's consumer has it: with an `auto.offset.reset` reading goes on where the logs
-part, without one the program gets LogTruncationError. Knows neither records nor groups.
+A new leader may lack records that the old one returned. If the epoch of the last record before the position ends, in
+the leader's log, below the position, the log was truncated. Owns the OffsetForLeaderEpoch request and the outcome,
+as in Kafka's consumer: with an `auto.offset.reset` reading continues at the divergent offset, without one the
+program gets LogTruncationError. Must not know records or groups.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ log = logging.getLogger("pybroker.client")
 
 _API_KEY = 23
 _FIRST_VERSION_FOR_CONSUMERS = 3
-"""From this version on reading a topic is right enough to ask."""
+"""From this version on the request requires only the READ operation on the topic."""
 _CONSUMER = -1
 _UNKNOWN = -1
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What is to become of positions."""
+    """The outcome of the validation of positions."""
 
     begin: Offsets = field(default_factory=dict)
-    """Where reading goes on: as it was, or where the logs part."""
+    """Valid positions: unchanged, or the divergent offset."""
     reset: list[TopicPartition] = field(default_factory=list)
-    """The log knows nothing of the epoch: `auto.offset.reset` says where."""
+    """The log has no such epoch: `auto.offset.reset` defines the position."""
     later: set[TopicPartition] = field(default_factory=set)
-    """Not known yet."""
+    """Positions whose validation must be retried."""
     truncated: dict[TopicPartition, tuple[OffsetAndMetadata, OffsetAndMetadata | None]] = field(default_factory=dict)
-    """By partition, the position and where the logs part (None: not known), where no reset may be."""
+    """Truncated positions without a reset: by partition, the position and the divergent offset (None: unknown)."""
 
 
 async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool) -> Verdict:
-    """Ask the leaders about positions that have an epoch; others stand as they are. Raises BrokerError."""
+    """Validate positions with a leader epoch by OffsetForLeaderEpoch; others are unchanged. Raises BrokerError."""
     verdict = Verdict(begin={p: at for p, at in positions.items() if at.leader_epoch < 0})
     asked = {partition: at for partition, at in positions.items() if at.leader_epoch >= 0}
     if not asked:
@@ -94,7 +94,7 @@ async def _ask(
 def judge(
     verdict: Verdict, partition: TopicPartition, at: OffsetAndMetadata, end: epochs.EpochEndOffset, resets: bool
 ) -> None:
-    """Add what an answer says of one position."""
+    """Add the outcome of one position from the response."""
     if _UNKNOWN in (end.end_offset, end.leader_epoch):
         if resets:
             verdict.reset.append(partition)

@@ -1,5 +1,6 @@
-"""Membership drivers: what keeps a member in its group, by tasks on the event loop of the consumer.
+"""Membership drivers: tasks on the consumer's event loop that keep a member in its group.
 
-A driver drives one of the machines of `pybroker.client.membership`: it finds the coordinator, sends what the machine
-wants sent, and says when the program has a rebalance step to do. Heartbeats need no `poll`, only a loop that runs.
+A driver runs a state machine of `pybroker.client.membership`. It finds the coordinator, sends the requests of the
+machine, and notifies the consumer of a rebalance step for the program. Heartbeats need no `poll`, only a running
+event loop.
 """

@@ -1,7 +1,7 @@
 """The driver of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the leader's assignment.
 
-Owns the requests and what members send each other in them. Two tasks: one takes the member through rebalances, the
-other keeps it alive.
+Owns the requests, and the subscriptions and assignments that they contain. It has two tasks: one runs rebalances,
+the other sends heartbeats.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pybroker.protocol.messages.consumer_protocol import decode_framed, encode_f
 
 _PROTOCOL_TYPE = "consumer"
 _GRACE_MS = 5_000
-"""A JoinGroup may wait for the whole rebalance; the broker answers a little later."""
+"""The broker delays a JoinGroup until the rebalance completes, and responds a little later."""
 _WRITTEN_VERSION = 3
-"""Version of the consumer protocol that is written."""
+"""The version of the consumer protocol in which subscriptions are encoded."""
 
 
 class ClassicDriver(MembershipDriver):
@@ -56,14 +56,15 @@ class ClassicDriver(MembershipDriver):
                 session_timeout_s=settings.session_timeout_ms / 1000,
                 heartbeat_interval_s=settings.heartbeat_interval_ms / 1000,
                 max_poll_interval_s=settings.max_poll_interval_ms / 1000,
-                # One assignor that is not cooperative makes the whole consumer give everything back (KIP-429).
+                # One assignor that is not cooperative makes the consumer revoke all partitions at each rebalance
+                # (KIP-429).
                 cooperative=all(assignor.cooperative for assignor in assignors),
             )
         )
         self._moved = asyncio.Event()
         self._joined = join_group.JoinGroupResponse()
         self._counts: dict[str, int] | None = None
-        """As leader: how many partitions the topics had that the group was assigned."""
+        """On the leader: the partition counts of the topics in its last assignment."""
 
     def subscribe(self, keeps: frozenset[TopicPartition], reason: str, /) -> None:
         """Join, or join again."""
@@ -72,30 +73,30 @@ class ClassicDriver(MembershipDriver):
         self.wake()
 
     def poll(self) -> None:
-        """The program is alive; one that had been given up as silent joins again."""
+        """Record that the program polls. A member that had left after max.poll.interval.ms joins again."""
         if self.member.state is ClassicState.OUTSIDE:
             self.subscribe(self.member.owned, "need to rejoin after the poll timeout had expired")
         self.drive(Polled())
 
     def rebalance_step(self) -> RebalanceStep | None:
-        """As the machine says."""
+        """Return the machine's step."""
         return self.member.rebalance_step()
 
     def step_done(self, step: RebalanceStep) -> None:
-        """As the machine says."""
+        """Pass the step to the machine."""
         self.drive(events.StepDone(step))
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:
-        """As the machine says."""
+        """Return the machine's partitions."""
         return self.member.owned
 
     def identity(self) -> Identity:
-        """The member and its generation."""
+        """Return member id, generation and instance id."""
         return self.member.member_id, self.member.generation, self.settings.group_instance_id
 
     def topics_changed(self) -> None:
-        """A leader whose group was assigned by other numbers of partitions asks for another assignment."""
+        """On a leader whose assignment used other partition counts: start a rebalance."""
         known, counts = self._counts, self.topics.counts
         if known is not None and any(known.get(t) != counts[t] for t in self.topics.subscribed() & counts.keys()):
             self._counts = None
@@ -103,7 +104,9 @@ class ClassicDriver(MembershipDriver):
             self.wake()
 
     async def leave(self, reason: str, /) -> None:
-        """Send LeaveGroup to the coordinator, unless the member is static: its place is kept until the session ends."""
+        """Send LeaveGroup to the coordinator, unless the member is static: the group keeps it until its session
+        expires.
+        """
         member_id, _, instance_id = self.identity()
         waits = self.member.state in (ClassicState.JOINING, ClassicState.SYNCING)
         self.drive(Left())
@@ -113,7 +116,7 @@ class ClassicDriver(MembershipDriver):
             return
         with contextlib.suppress(ClientError):
             connection = await self.cluster.coordinator(self.group)
-            if waits:  # a broker reads nothing behind a request that it has not answered
+            if waits:  # a broker reads no request behind one without a response
                 await connection.close()
                 connection = await self.cluster.coordinator(self.group)
             request = leave_group.LeaveGroupRequest(group_id=self.group)
@@ -126,7 +129,7 @@ class ClassicDriver(MembershipDriver):
     # ----------------------------------------------------------------------------------------------------- the tasks
 
     def loops(self) -> list[Callable[[], Awaitable[None]]]:
-        """Rebalances, and heartbeats."""
+        """Return the task of rebalances and the task of heartbeats."""
         return [self._rebalance, self._beat]
 
     async def _rebalance(self) -> None:
@@ -140,7 +143,7 @@ class ClassicDriver(MembershipDriver):
                 await self._moved.wait()
 
     def wake(self) -> None:
-        """As every driver, and the rebalance's task."""
+        """As every driver; also wake the rebalance task."""
         super().wake()
         self._moved.set()
 
@@ -232,7 +235,7 @@ class ClassicDriver(MembershipDriver):
         return self._assignors[name]
 
     async def _assign(self) -> list[sync_group.SyncGroupRequestAssignment]:
-        """As the leader: everyone's partitions."""
+        """On the leader: return the assignment of all members."""
         members = {member.member_id: _read_member(member) for member in self._joined.members}
         wanted = {topic for member in members.values() for topic in member.topics}
         self._counts, racks = await self.topics.survey(wanted)
@@ -272,7 +275,7 @@ def _assignment(partitions: Sequence[TopicPartition]) -> bytes:
 
 
 def _read_assignment(raw: bytes) -> tuple[TopicPartition, ...]:
-    """What a leader assigned; nothing, where it assigned no bytes at all."""
+    """Decode a leader's assignment; empty bytes assign no partition."""
     if not raw:
         return ()
     said = decode_framed(assignments.ConsumerProtocolAssignment, raw)

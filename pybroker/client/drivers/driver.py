@@ -1,6 +1,6 @@
-"""What both membership drivers share: tasks, the coordinator that goes away and comes back, the failure.
+"""The common part of both membership drivers: tasks, the search for the coordinator, the failure.
 
-Owns the face that the consumer sees. Knows neither protocol.
+Owns the interface for the consumer. Must not know either protocol.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.errors import ErrorCode
 
 Identity = tuple[str, int, str | None]
-"""Member id, generation or epoch, instance id: who commits."""
+"""Member id, generation or epoch, instance id: the identity in commits."""
 
 _log = logging.getLogger("pybroker.client")
 
@@ -40,10 +40,10 @@ _SILENT_LINE = (
 
 
 class MembershipDriver(ABC):
-    """A member's tie to its group."""
+    """Keeps a member in its group."""
 
     member: MemberMachine[Any]
-    """The machine that the driver drives."""
+    """The state machine of the member."""
 
     def __init__(
         self, cluster: Cluster, settings: ConsumerSettings, topics: TopicWatch, notify: Callable[[], None]
@@ -52,40 +52,40 @@ class MembershipDriver(ABC):
         self.group = settings.group_id
         self.cluster, self.settings, self.topics = cluster, settings, topics
         self.sensors = GroupSensors(settings)
-        """What the membership does; the consumer puts its own in, which outlive a driver."""
+        """Metrics of the membership. The consumer replaces them by its own, which outlive a driver."""
         self.failure: Exception | None = None
-        """Why the member is out for good; raised by the next poll."""
+        """The reason why the membership has ended for good; the next poll raises it."""
         self._notify = notify
         self._changed = asyncio.Event()
         self._backoff = Backoff.of(settings)
         self._failures = 0
-        """Tries in a row after which the coordinator had to be asked again."""
+        """Consecutive failed attempts, which define the back-off."""
         self._tasks: list[asyncio.Task[None]] = []
 
-    # The program's side.
+    # The interface for the program.
 
     @abstractmethod
     def subscribe(self, keeps: frozenset[TopicPartition], reason: str, /) -> None:
-        """The wishes are new; `keeps` is what the program has and still wants."""
+        """Subscribe. `keeps` are the partitions that the program has and that are still subscribed."""
 
     @abstractmethod
     def poll(self) -> None:
-        """The program is alive."""
+        """Record that the program polls."""
 
     @abstractmethod
     def rebalance_step(self) -> RebalanceStep | None:
-        """What the program has to do now."""
+        """Return the rebalance step that the program must do now."""
 
     @abstractmethod
     def step_done(self, step: RebalanceStep) -> None:
-        """The program has done it."""
+        """Record that the program has completed the step."""
 
     @abstractmethod
     def identity(self) -> Identity:
-        """As whom offsets are committed now."""
+        """Return the identity with which offsets are committed."""
 
     def commit_refused(self, code: int, identity: Identity) -> None:
-        """A commit was refused because of who committed: the machine says what follows."""
+        """Pass the error code of a commit with this identity to the machine."""
         self.drive(CommitRefused(code, identity[1]))
         self.wake()
 
@@ -95,43 +95,43 @@ class MembershipDriver(ABC):
 
     @abstractmethod
     def topics_changed(self) -> None:
-        """There are other topics or partitions than before."""
+        """Handle a change of topics or partition counts."""
 
     @abstractmethod
     def owned(self) -> frozenset[TopicPartition]:
-        """What the program has by the group's leave."""
+        """Return the partitions that the group has assigned to the program."""
 
     # The tasks.
 
     def drive(self, event: Any) -> Remedy:
-        """Have the machine decide about an event that happens now, and apply what it decides."""
+        """Pass an event that happens now to the machine, and apply its decision."""
         outcome = self.member.handle(event, asyncio.get_running_loop().time())
         self.member.apply(outcome.membership)
         return outcome.remedy
 
     @abstractmethod
     def loops(self) -> list[Callable[[], Awaitable[None]]]:
-        """What runs while the driver is up."""
+        """Return the functions that run as tasks while the driver is started."""
 
     def start(self) -> None:
-        """Begin; a driver that was stopped begins anew."""
+        """Start the tasks; a driver that was stopped may start again."""
         if not self._tasks:
             self._tasks = [asyncio.ensure_future(self._guard(loop)) for loop in self.loops()]
 
     async def stop(self) -> None:
-        """End the tasks; nothing is sent to the coordinator."""
+        """Cancel the tasks; sends nothing to the coordinator."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """The machine has changed: the tasks and the program check it again."""
+        """Wake the tasks and the program after a change of the machine."""
         self._changed.set()
         self._notify()
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait for a moment of the loop's clock or for a change, whichever comes first."""
+        """Wait until a time of the loop's clock or until a change, whichever comes first."""
         left = moment - asyncio.get_running_loop().time()
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
@@ -139,7 +139,7 @@ class MembershipDriver(ABC):
                 await self._changed.wait()
 
     async def attempt(self, ask: Callable[[Connection], Awaitable[tuple[Remedy, int]]]) -> bool:
-        """Ask the coordinator once, and do what the machine says about its answer; false when no answer came."""
+        """Send one request to the coordinator, and execute the machine's remedy. Returns false without a response."""
         try:
             connection = await self.cluster.coordinator(self.group)
             remedy, code = await ask(connection)
@@ -174,7 +174,7 @@ class MembershipDriver(ABC):
         self.wake()
 
     async def leave_as_silent(self) -> None:
-        """The program was silent for longer than max.poll.interval.ms."""
+        """Leave the group because the program did not poll for longer than max.poll.interval.ms."""
         _log.warning(_SILENT_LINE, self.group, self.identity()[0], self.settings.max_poll_interval_ms)
         await self.leave(_SILENT)
 

@@ -1,6 +1,6 @@
-"""The driver of the protocol of KIP-848: one task sends ConsumerGroupHeartbeat when the machine has something to say.
+"""The driver of the protocol of KIP-848: one task sends ConsumerGroupHeartbeat whenever the machine needs it.
 
-Owns the request's way, and the names of topics that an assignment gives by id.
+Owns the request, and the names of topics, which assignments contain by id.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pybroker.protocol.schema import ZERO_UUID
 
 
 class ModernDriver(MembershipDriver):
-    """A member of a group of KIP-848."""
+    """Keeps a member in a group of KIP-848."""
 
     member: ModernMember
 
@@ -50,7 +50,7 @@ class ModernDriver(MembershipDriver):
         self._names: dict[bytes, str] = {}
 
     def subscribe(self, _keeps: frozenset[TopicPartition], _reason: str, /) -> None:
-        """Join, or send the new wishes; what is to be given up comes back as an assignment."""
+        """Join, or send the changed subscription. The broker's assignment defines which partitions to revoke."""
         wishes = Wishes(
             topics=tuple(sorted(self.topics.subscribed())),
             regex=self.topics.regex,
@@ -62,35 +62,35 @@ class ModernDriver(MembershipDriver):
         self.wake()
 
     def poll(self) -> None:
-        """The program is alive."""
+        """Record that the program polls."""
         was = self.member.state
         self.drive(Polled())
         if self.member.state is not was:
             self.wake()
 
     def rebalance_step(self) -> RebalanceStep | None:
-        """As the machine says."""
+        """Return the machine's step."""
         return self.member.rebalance_step(self._names)
 
     def step_done(self, step: RebalanceStep) -> None:
-        """As the machine says."""
+        """Pass the step to the machine."""
         self.drive(events.StepDone(step, self._names))
         self.wake()
 
     def owned(self) -> frozenset[TopicPartition]:
-        """As the machine says."""
+        """Return the machine's partitions."""
         return self.member.owned
 
     def identity(self) -> Identity:
-        """The member and its epoch."""
+        """Return member id, epoch and instance id."""
         epoch = self.member.epoch if self.member.epoch != JOIN_EPOCH else -1
         return self.member.member_id, epoch, self.settings.group_instance_id
 
     def topics_changed(self) -> None:
-        """The broker watches the topics itself."""
+        """Do nothing: the broker watches the topics."""
 
     async def leave(self, _reason: str, /) -> None:
-        """Send the coordinator the heartbeat that leaves the group."""
+        """Send the heartbeat with which a member leaves the group."""
         member = self.member
         in_group = member.epoch != JOIN_EPOCH or member.state is ModernState.JOINING
         request = member.build_leave()
@@ -105,7 +105,7 @@ class ModernDriver(MembershipDriver):
                 await connection.ask(request, ConsumerGroupHeartbeatResponse)
 
     def loops(self) -> list[Callable[[], Awaitable[None]]]:
-        """Heartbeats."""
+        """Return the task of heartbeats."""
         return [self._beat]
 
     async def _beat(self) -> None:
@@ -139,7 +139,7 @@ class ModernDriver(MembershipDriver):
         return request
 
     async def _learn_names(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        """Look up the names of assigned topics that are not known yet; one that is missing is looked up next time."""
+        """Resolve the unknown topic ids of an assignment. A topic that is missing is retried at the next heartbeat."""
         if answer.member_id:
             self.drive(events.IdGiven(answer.member_id))
         assigned = {} if answer.assignment is None else {t.topic_id for t in answer.assignment.topic_partitions}

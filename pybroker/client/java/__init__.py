@@ -1,1 +1,1 @@
-"""What Java's collections do, where a result of Kafka's own code depends on it. Knows no assignor and no tool."""
+"""Behaviour of Java's collections that results of Kafka's code depend on. Must not know assignors or tools."""

@@ -1,8 +1,8 @@
-"""The order in which Java's HashMap yields its keys.
+"""The iteration order of Java's HashMap.
 
-Where Kafka's assignors walk through a hash map, who comes first decides who keeps a partition. Members of one group may
-run either client, and whichever leads has to come to the same result; so the order is part of the algorithm. Owns that
-order; knows what strings and partitions hash to, and no assignor.
+Where Kafka's assignors iterate over a hash map, the order decides which member keeps a partition. A group may
+contain members of either client, and each as leader must compute the same assignment, so the order is part of the
+algorithm. Owns that order and the hashes of strings and partitions. Must not know assignors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MASK = 0xFFFFFFFF
 
 
 def string_hash(text: str) -> int:
-    """`String.hashCode` as an unsigned number."""
+    """Return `String.hashCode` as an unsigned number."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -28,12 +28,12 @@ def string_hash(text: str) -> int:
 
 
 def partition_hash(partition: TopicPartition) -> int:
-    """`TopicPartition.hashCode` as an unsigned number."""
+    """Return `TopicPartition.hashCode` as an unsigned number."""
     return (31 * (31 + partition.partition) + string_hash(partition.topic)) & _MASK
 
 
 class HashOrderedSet(Generic[Key]):
-    """A set walked as Java's HashSet is: by bucket, and within one by age. Its table grows and never shrinks."""
+    """A set with the order of Java's HashSet: by bucket, then by insertion. Its table grows and never shrinks."""
 
     def __init__(
         self, hash_of: Callable[[Key], int], keys: Iterable[Key] = (), *, smallest_table: int = _SMALLEST_TABLE
@@ -45,17 +45,17 @@ class HashOrderedSet(Generic[Key]):
             self.add(key)
 
     def add(self, key: Key) -> None:
-        """Put a key in; one that is there keeps its age."""
+        """Add a key; a key that exists keeps its position."""
         self._by_age[key] = None
         while len(self._by_age) > self._table * 3 // 4:
             self._table *= 2
 
     def remove(self, key: Key) -> None:
-        """Take a key out."""
+        """Remove a key."""
         del self._by_age[key]
 
     def first(self) -> Key:
-        """The key that a walk begins with."""
+        """Return the first key in iteration order."""
         return min(self._by_age, key=self._bucket)
 
     def __iter__(self) -> Iterator[Key]:
@@ -70,5 +70,5 @@ class HashOrderedSet(Generic[Key]):
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:
-    """Names as a HashMap yields them that they were put in one by one."""
+    """Return names in the iteration order of a HashMap into which they were inserted in this order."""
     return list(HashOrderedSet(string_hash, names))

@@ -1,6 +1,6 @@
-"""Membership in a group, seen from the member: one pure machine for each of the two protocols.
+"""Membership in a group, from the member's side: one pure state machine for each of the two protocols.
 
-A machine decides about what came (`handle`), takes what was decided (`apply`), and is asked what is to be done; it
-sends nothing, and time and answers are arguments. `pybroker.client.drivers` drives it; what the program itself has to
-do in `poll` is a `RebalanceStep`.
+A machine decides about an event (`handle`), applies the decision (`apply`), and returns what is due. It sends
+nothing; time and responses are arguments. `pybroker.client.drivers` runs it. The part that the program does in
+`poll` is a `RebalanceStep`.
 """

@@ -1,8 +1,8 @@
-"""A member of a group of the classic protocol: join, sync, heartbeat, and the generations between.
+"""A member of a group of the classic protocol: its states, generations and heartbeats.
 
-Owns the states of a member and what leads from one to the next. Knows no assignor, and no request's fields. The states
-are those of Kafka's `AbstractCoordinator`, with the two rebalance steps of the program named. The shape is
-`pybroker.client.membership.machine`'s, which says what of the broker's machines does not apply.
+Owns the states of a member and their transitions. Must not know assignors, or fields of requests. The states are
+those of Kafka's `AbstractCoordinator`, with the two rebalance steps of the program as states of their own.
+`pybroker.client.membership.machine` defines the interface.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ NOTHING: Partitions = frozenset()
 
 
 class ClassicState(Enum):
-    """Where a member is."""
+    """The state of a member."""
 
     OUTSIDE = auto()
-    """Not in the group, and not on the way into it."""
+    """Not in the group, and not joining."""
     PREPARING = auto()
-    """The program gives up what it may not keep over the rebalance."""
+    """The program revokes the partitions that it must not keep during the rebalance."""
     JOINING = auto()
     SYNCING = auto()
     ASSIGNING = auto()
-    """The program takes what it was assigned."""
+    """The program takes over its assigned partitions."""
     STABLE = auto()
     FAILED = auto()
-    """A refusal that no retry mends."""
+    """After an error that no retry resolves."""
 
 
 class ClassicTrigger(Enum):
-    """What happens to a member."""
+    """A trigger of a transition."""
 
     WANTS_IN = auto()
     PREPARED = auto()
     JOINED = auto()
     SYNCED = auto()
     TURNED_AWAY = auto()
-    """The rebalance goes on without this answer: join again."""
+    """The rebalance continues without this SyncGroup response: join again."""
     TOOK_PARTITIONS = auto()
     HAS_TO_REJOIN = auto()
     LOST_MEMBERSHIP = auto()
@@ -85,7 +85,7 @@ TRANSITIONS: dict[tuple[ClassicState, ClassicTrigger], ClassicState] = {
 _TABLE = Transitions("ClassicMember", _S.OUTSIDE, TRANSITIONS)
 
 _BEATING = (_S.PREPARING, _S.SYNCING, _S.ASSIGNING, _S.STABLE)
-"""While it joins, JoinGroup says that it is alive."""
+"""States with heartbeats. In JOINING, the JoinGroup request keeps the member alive."""
 _SEARCH = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 
@@ -100,83 +100,83 @@ class ClassicRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassicMembership(msgspec.Struct):
-    """Where a member is, and what it knows. A decision changes a copy; a struct, as that costs least to copy."""
+    """The state of a member. A decision changes a copy; a msgspec struct is the cheapest to copy."""
 
     rules: ClassicRules
     state: ClassicState = ClassicState.OUTSIDE
     member_id: str = ""
     generation: int = NO_GENERATION
     assignor: str | None = None
-    """The protocol that the group chose last."""
+    """The protocol (assignor) of the last JoinGroup response."""
     owned: Partitions = NOTHING
-    """What the program has. Changes only by rebalance steps."""
+    """The partitions of the program. Only rebalance steps change them."""
     reason: str = ""
-    """Why it joins, for the coordinator's log (KIP-800)."""
+    """The reason for joining, for the coordinator's log (KIP-800)."""
     keeps: Partitions | None = None
-    """What else it has is given up before joining, also in a cooperative group; None: it keeps all."""
+    """Partitions outside of it are revoked before joining, also in a cooperative group; None: all are kept."""
     lost: bool = False
-    """Whether what it has is another member's, perhaps."""
+    """Whether `owned` may be assigned to another member."""
     rejoin: bool = False
-    """Something changed while a rebalance was under way: another one follows it."""
+    """Whether another rebalance must follow the current one, because something changed meanwhile."""
     assigned: Partitions = NOTHING
     polled_at: float = float("-inf")
     answered_at: float = float("-inf")
     heartbeat_at: float = float("inf")
 
     def move(self, trigger: ClassicTrigger) -> None:
-        """Go to the state that follows; raises `TransitionError` where none does."""
+        """Set the next state. Raises `TransitionError` where the state has no such transition."""
         self.state = _TABLE.following(self.state, trigger)
 
     def forget(self) -> None:
-        """Be no member any more: what the program has, it has lost."""
+        """End the membership: the program has lost its partitions."""
         self.member_id, self.generation = "", NO_GENERATION
         self.heartbeat_at = float("inf")
         self.lost = bool(self.owned)
 
 
 class ClassicMember:
-    """One member. Times are seconds of any clock that only goes forward."""
+    """One member. Times are seconds of any monotonic clock."""
 
     def __init__(self, rules: ClassicRules) -> None:
         self.membership = ClassicMembership(rules)
 
     def handle(self, event: Any, now: float) -> Outcome[ClassicMembership]:
-        """Decide about an event at `now`; one that does not fit the state, a late answer say, has no effect."""
+        """Decide about an event at `now`. An event that does not fit the state (a late response) has no effect."""
         after = copy(self.membership)
         remedy = DECISIONS[type(event)](after, event, now)
         return Outcome(after, remedy)
 
     def apply(self, membership: ClassicMembership) -> None:
-        """Take a membership that `handle` has decided on."""
+        """Set a membership that `handle` returned."""
         self.membership = membership
 
     @property
     def state(self) -> ClassicState:
-        """Where the member is."""
+        """Return the state of the member."""
         return self.membership.state
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave; empty before."""
+        """Return the member id from the coordinator; empty before the first JoinGroup response."""
         return self.membership.member_id
 
     @property
     def generation(self) -> int:
-        """The generation that it is a member of."""
+        """Return the generation of the member."""
         return self.membership.generation
 
     @property
     def owned(self) -> Partitions:
-        """What the program has."""
+        """Return the partitions of the program."""
         return self.membership.owned
 
     @property
     def reason(self) -> str:
-        """Why it joins."""
+        """Return the reason for joining."""
         return self.membership.reason
 
     def rebalance_step(self) -> RebalanceStep | None:
-        """What the program has to do now."""
+        """Return the step that the program must do now."""
         it = self.membership
         if it.state is ClassicState.PREPARING:
             if it.lost:
@@ -190,21 +190,21 @@ class ClassicMember:
         return None
 
     def has_stalled(self, now: float) -> bool:
-        """Whether the program was silent for longer than max.poll.interval.ms."""
+        """Whether the program has not polled for longer than max.poll.interval.ms."""
         return self.stalls_at() < now
 
     def stalls_at(self) -> float:
-        """When it will have been."""
+        """Return the time at which `has_stalled` becomes true."""
         it = self.membership
         return it.polled_at + it.rules.max_poll_interval_s if it.state in _IN_GROUP else float("inf")
 
     def heartbeat_at(self) -> float:
-        """When the next heartbeat is due; never, while a JoinGroup says the same."""
+        """Return when the next heartbeat is due; never while a JoinGroup is in flight, which replaces it."""
         beats = self.membership.generation != NO_GENERATION and self.membership.state in _BEATING
         return self.membership.heartbeat_at if beats else float("inf")
 
     def is_unanswered(self, now: float) -> bool:
-        """Whether the coordinator was silent for a whole session: it is searched again."""
+        """Whether the coordinator has not responded for a session timeout; then it is searched again."""
         silent_s = now - self.membership.answered_at
         return self.heartbeat_at() != float("inf") and silent_s > self.membership.rules.session_timeout_s
 
@@ -233,7 +233,7 @@ def _step_done(it: ClassicMembership, event: StepDone, _now: float) -> Remedy:
     step = event.step
     it.owned = (it.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
     if it.state is not ClassicState.ASSIGNING and step.assigned is not None:
-        it.lost = bool(it.owned)  # it lost its membership while the program took what it was assigned
+        it.lost = bool(it.owned)  # The membership was lost while the program took over its assignment.
     elif it.state is ClassicState.PREPARING:
         it.lost, it.keeps = False, None
         it.move(ClassicTrigger.PREPARED)
@@ -345,4 +345,4 @@ DECISIONS: dict[type, Callable[[ClassicMembership, Any, float], Remedy]] = {
     Subscribed: _subscribed,
     SyncAnswered: _sync_answered,
 }
-"""Who decides about an event, on a copy of the membership."""
+"""The decision function of each event, which changes a copy of the membership."""

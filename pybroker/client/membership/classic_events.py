@@ -1,6 +1,6 @@
-"""What happens to a member of a classic group beside what `events` lists.
+"""Events of a member of a classic group, beside those of `events`.
 
-Owns the shapes alone.
+Owns the types only.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ Partitions: TypeAlias = frozenset[TopicPartition]
 
 
 class Subscribed(NamedTuple):
-    """The program wants in, or wants something else."""
+    """The program subscribes, or changes its subscription."""
 
     keeps: Partitions
-    """What it has and still wants."""
+    """The partitions that it has and that are still subscribed."""
     reason: str
-    """Why it joins, for the coordinator's log (KIP-800)."""
+    """The reason for joining, for the coordinator's log (KIP-800)."""
 
 
 class RejoinWanted(NamedTuple):
-    """The assignment no longer fits the topics: ask for another."""
+    """The assignment does not fit the topics any more: request another."""
 
     reason: str
 
 
 class StepDone(NamedTuple):
-    """The program has done a rebalance step."""
+    """The program has completed a rebalance step."""
 
     step: RebalanceStep
 
 
 class HeartbeatSent(NamedTuple):
-    """A Heartbeat leaves: the next is due an interval later."""
+    """A Heartbeat is sent: the next is due an interval later."""
 
 
 class HeartbeatAnswered(NamedTuple):
-    """An answer to a Heartbeat that named `generation`."""
+    """A response to a Heartbeat of `generation`."""
 
     code: int
     generation: int
 
 
 class JoinAnswered(NamedTuple):
-    """An answer to JoinGroup."""
+    """A response to JoinGroup."""
 
     code: int
     member_id: str
@@ -56,7 +56,7 @@ class JoinAnswered(NamedTuple):
 
 
 class SyncAnswered(NamedTuple):
-    """An answer to SyncGroup of `generation`."""
+    """A response to SyncGroup of `generation`."""
 
     code: int
     generation: int

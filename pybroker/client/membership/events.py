@@ -1,6 +1,6 @@
-"""What happens to a member of a group of either protocol.
+"""Events of a member of a group of either protocol.
 
-Owns the shapes alone; what only one protocol has is in `classic_events` and `modern_events`.
+Owns the types only. Events of one protocol are in `classic_events` and `modern_events`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 
 class Polled(NamedTuple):
-    """The program is alive."""
+    """The program polls."""
 
 
 class Left(NamedTuple):
-    """The program leaves. What it has it has lost, unless it gave it up before."""
+    """The program leaves. Partitions that were not revoked before are lost."""
 
 
 class CommitRefused(NamedTuple):
-    """An OffsetCommit was refused as a member's."""
+    """A commit as a member was rejected."""
 
     code: int
     epoch: int
-    """The generation or epoch that the commit named."""
+    """The generation or epoch of the commit."""

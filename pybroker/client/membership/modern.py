@@ -1,8 +1,7 @@
-"""A member of a group of the protocol of KIP-848: heartbeats carry wishes there and assignments back.
+"""A member of a group of KIP-848: heartbeats carry its subscription to the coordinator, and assignments back.
 
-Owns the states of a member, those of Kafka's client, and what a heartbeat says. Topics are ids here; the driver
-resolves them, since only it can ask for metadata. The shape is `pybroker.client.membership.machine`'s, which says what
-of the broker's machines does not apply.
+Owns the states of a member, which are those of Kafka's client, and the content of a heartbeat. Topics are ids here;
+the driver resolves them by metadata requests. `pybroker.client.membership.machine` defines the interface.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ ById = dict[bytes, frozenset[int]]
 
 
 class ModernState(Enum):
-    """Where a member is."""
+    """The state of a member."""
 
     UNSUBSCRIBED = auto()
     JOINING = auto()
     RECONCILING = auto()
-    """The program gives up and takes partitions, towards the target."""
+    """The program revokes and takes over partitions, to reach the target assignment."""
     ACKNOWLEDGING = auto()
-    """The next heartbeat reports what the program has now."""
+    """The next heartbeat acknowledges the partitions of the program."""
     STABLE = auto()
     FENCED = auto()
-    """The program gives up what it had, then joins again."""
+    """The program revokes its partitions, then joins again."""
     STALE = auto()
-    """Left because the program was silent for too long; joins again when the program polls or subscribes."""
+    """Left after max.poll.interval.ms without a poll; joins again when the program polls or subscribes."""
     FATAL = auto()
 
 
 class ModernTrigger(Enum):
-    """What happens to a member."""
+    """A trigger of a transition."""
 
     WANTS_IN = auto()
     GOT_TARGET = auto()
@@ -99,7 +98,7 @@ _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 
 class ModernRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose member it is, and its settings."""
+    """The group and instance id of the member, and its settings."""
 
     group_id: str
     instance_id: str | None
@@ -107,76 +106,76 @@ class ModernRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModernMembership(msgspec.Struct):
-    """Where a member is, and what it knows. A decision changes a copy; a struct, as that costs least to copy."""
+    """The state of a member. A decision changes a copy; a msgspec struct is the cheapest to copy."""
 
     rules: ModernRules
     member_id: str
     state: ModernState = ModernState.UNSUBSCRIBED
     epoch: int = JOIN_EPOCH
     owned: frozenset[TopicPartition] = NOTHING
-    """What the program has. Changes only by rebalance steps."""
+    """The partitions of the program. Only rebalance steps change them."""
     target: ById = {}
-    """What the group wants it to have; replaced and never changed, as are the other mappings."""
+    """The target assignment; replaced and never mutated, as are the other mappings."""
     held: ById = {}
-    """What it has, by topic id, as it is acknowledged."""
+    """The partitions of the program by topic id, as they are acknowledged."""
     wishes: Wishes = Wishes()
     sent: Wishes | None = None
-    """The wishes that the coordinator knows; None before it knows any."""
+    """The subscription that the coordinator knows; None before the first heartbeat."""
     sent_held: ById | None = None
     interval_s: float = 0.0
-    """Between heartbeats, as the coordinator wants it; 0 before it has answered."""
+    """The heartbeat interval from the coordinator's response; 0 before the first."""
     due_at: float = float("inf")
-    """When the next heartbeat is due, while it is in the group."""
+    """When the next heartbeat is due, while the member is in the group."""
     polled_at: float = float("-inf")
 
     def move(self, trigger: ModernTrigger) -> None:
-        """Go to the state that follows; raises `TransitionError` where none does."""
+        """Set the next state. Raises `TransitionError` where the state has no such transition."""
         self.state = _TABLE.following(self.state, trigger)
 
     def forget(self) -> None:
-        """Be no member any more; the program has what it had."""
+        """End the membership; the program keeps its partitions."""
         self.epoch, self.target, self.held = JOIN_EPOCH, {}, {}
         self.sent = self.sent_held = None
 
 
 class ModernMember:
-    """One member. Times are seconds of any clock that only goes forward."""
+    """One member. Times are seconds of any monotonic clock."""
 
     def __init__(self, rules: ModernRules, member_id: str) -> None:
         self.membership = ModernMembership(rules, member_id)
 
     def handle(self, event: Any, now: float) -> Outcome[ModernMembership]:
-        """Decide about an event at `now`; raises `TransitionError` where it cannot happen in the state."""
+        """Decide about an event at `now`. Raises `TransitionError` where the event cannot happen in the state."""
         after = copy(self.membership)
         remedy = DECISIONS[type(event)](after, event, now)
         return Outcome(after, remedy)
 
     def apply(self, membership: ModernMembership) -> None:
-        """Take a membership that `handle` has decided on."""
+        """Set a membership that `handle` returned."""
         self.membership = membership
 
     @property
     def state(self) -> ModernState:
-        """Where the member is."""
+        """Return the state of the member."""
         return self.membership.state
 
     @property
     def member_id(self) -> str:
-        """Its id, which it makes itself unless the coordinator gives one."""
+        """Return the member id, which the member generates unless the coordinator assigns one."""
         return self.membership.member_id
 
     @property
     def epoch(self) -> int:
-        """The epoch that the coordinator gave last."""
+        """Return the epoch of the coordinator's last response."""
         return self.membership.epoch
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """What the program has."""
+        """Return the partitions of the program."""
         return self.membership.owned
 
     def rebalance_step(self, names: Mapping[bytes, str]) -> RebalanceStep | None:
-        """What the program has to do now; topics whose names are not known yet wait."""
+        """Return the step that the program must do now. Topics with unknown names are not included yet."""
         it = self.membership
         if it.state is ModernState.FENCED:
             return RebalanceStep(lost=it.owned)
@@ -187,21 +186,21 @@ class ModernMember:
         return None
 
     def has_stalled(self, now: float) -> bool:
-        """Whether the program was silent for longer than max.poll.interval.ms."""
+        """Whether the program has not polled for longer than max.poll.interval.ms."""
         return self.stalls_at() < now
 
     def stalls_at(self) -> float:
-        """When it will have been."""
+        """Return the time at which `has_stalled` becomes true."""
         it = self.membership
         alive = it.state in (*_IN_GROUP, ModernState.FENCED)
         return it.polled_at + it.rules.max_poll_interval_s if alive else float("inf")
 
     def heartbeat_at(self) -> float:
-        """When the next heartbeat is due."""
+        """Return when the next heartbeat is due."""
         return self.membership.due_at if self.membership.state in _IN_GROUP else float("inf")
 
     def build_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
-        """Everything when joining, else what has changed since the coordinator was sent."""
+        """Build a heartbeat: all fields when joining, else those that have changed since the last one."""
         it = self.membership
         joins = it.epoch == JOIN_EPOCH
         wishes, sent = it.wishes, None if joins else it.sent
@@ -212,7 +211,7 @@ class ModernMember:
             request.server_assignor = wishes.assignor
         if sent is None or (wishes.topics, wishes.regex) != (sent.topics, sent.regex):
             request.subscribed_topic_names = list(wishes.topics)
-            # An empty expression takes an earlier one back.
+            # An empty expression removes the previous one.
             request.subscribed_topic_regex = wishes.regex or ("" if sent is not None and sent.regex else None)
         if joins:
             request.topic_partitions = []
@@ -223,7 +222,7 @@ class ModernMember:
         return request
 
     def build_leave(self) -> ConsumerGroupHeartbeatRequest:
-        """A static member leaves for a while: its place is kept for the session timeout."""
+        """Build the heartbeat that leaves the group. The group keeps a static member for its session timeout."""
         return self._build_request(
             LEAVE_EPOCH if self.membership.rules.instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
         )
@@ -237,7 +236,7 @@ class ModernMember:
 
 def _polled(it: ModernMembership, _event: Polled, now: float) -> Remedy:
     it.polled_at = now
-    if it.state is ModernState.STALE:  # It had been given up as silent.
+    if it.state is ModernState.STALE:  # The member had left after max.poll.interval.ms.
         it.move(ModernTrigger.WANTS_IN)
     return Remedy.NONE
 
@@ -252,7 +251,7 @@ def _subscribed(it: ModernMembership, event: Subscribed, now: float) -> Remedy:
 def _step_done(it: ModernMembership, event: StepDone, now: float) -> Remedy:
     step = event.step
     it.owned = (it.owned - step.lost - step.revoked) | (step.assigned or NOTHING)
-    if it.state is ModernState.FENCED and step.assigned is None:  # Not where it was fenced within a step.
+    if it.state is ModernState.FENCED and step.assigned is None:  # Not where it was fenced during a step.
         it.move(ModernTrigger.GAVE_UP)
     elif it.state is ModernState.RECONCILING and step.assigned is not None:
         ids = {name: topic_id for topic_id, name in event.names.items()}
@@ -320,7 +319,7 @@ def _heartbeat_answered(it: ModernMembership, event: HeartbeatAnswered, now: flo
 
 def _commit_refused(it: ModernMembership, event: CommitRefused, _now: float) -> Remedy:
     if event.code in (*_EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and event.epoch == it.epoch:
-        it.due_at = float("-inf")  # The next heartbeat shows where the member stands.
+        it.due_at = float("-inf")  # The next heartbeat reports the member's state.
     return Remedy.NONE
 
 
@@ -350,7 +349,7 @@ DECISIONS: dict[type, Callable[[ModernMembership, Any, float], Remedy]] = {
     StepDone: _step_done,
     Subscribed: _subscribed,
 }
-"""Who decides about an event, on a copy of the membership."""
+"""The decision function of each event, which changes a copy of the membership."""
 
 
 def _resolvable(target: ById, names: Mapping[bytes, str]) -> ById:

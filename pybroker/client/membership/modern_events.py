@@ -1,6 +1,6 @@
-"""What happens to a member of a group of KIP-848 beside what `events` lists.
+"""Events of a member of a group of KIP-848, beside those of `events`.
 
-Owns the shapes alone, and what a member wishes.
+Owns the types only, and the subscription of a member.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a member reports of itself, and again when it changes."""
+    """The subscription of a member, which is sent again when it changes."""
 
     topics: tuple[str, ...] = ()
     regex: str | None = None
@@ -27,41 +27,41 @@ class Wishes:
 
 
 class Subscribed(NamedTuple):
-    """The program wants in, or wants something else."""
+    """The program subscribes, or changes its subscription."""
 
     wishes: Wishes
 
 
 class StepDone(NamedTuple):
-    """The program has done a rebalance step."""
+    """The program has completed a rebalance step."""
 
     step: RebalanceStep
     names: Mapping[bytes, str]
-    """Of topics, by id."""
+    """Topic names by id."""
 
 
 class Stalled(NamedTuple):
-    """The program was silent for too long, and the coordinator was sent so."""
+    """The program did not poll for max.poll.interval.ms, and the coordinator was notified."""
 
 
 class IdGiven(NamedTuple):
-    """The coordinator has named the member's id."""
+    """The coordinator has assigned the member id."""
 
     member_id: str
 
 
 class HeartbeatSent(NamedTuple):
-    """A heartbeat leaves: what it says is known from now on, unless it fails."""
+    """A heartbeat is sent: the coordinator is taken to know its content, unless the request fails."""
 
     request: ConsumerGroupHeartbeatRequest
 
 
 class HeartbeatLost(NamedTuple):
-    """No answer came: everything is sent again."""
+    """No response arrived: the next heartbeat contains all fields again."""
 
 
 class HeartbeatAnswered(NamedTuple):
-    """An answer to a heartbeat that named `epoch`."""
+    """A response to a heartbeat of `epoch`."""
 
     epoch: int
     answer: ConsumerGroupHeartbeatResponse

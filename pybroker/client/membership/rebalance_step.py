@@ -1,6 +1,6 @@
-"""What a rebalance asks of the program, inside `poll`; and what an error asks of the membership driver.
+"""The program's part of a rebalance, inside `poll`, and the driver's reactions to errors.
 
-Owns these two vocabularies, which both protocols share.
+Owns these two types, which both protocols share.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from pybroker.client.administration.topics import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class RebalanceStep:
-    """Partitions to give up and to take, in this order: lost, revoked, assigned."""
+    """Partitions that the program revokes and takes over, in this order: lost, revoked, assigned."""
 
     lost: frozenset[TopicPartition] = frozenset()
-    """Already another member's, perhaps: nothing may be committed for them."""
+    """They may be assigned to another member: offsets must not be committed for them."""
     revoked: frozenset[TopicPartition] = frozenset()
-    """Still ours until the step is done."""
+    """Assigned to this member until the step is done."""
     assigned: frozenset[TopicPartition] | None = None
-    """New ones; None where the group has not assigned anything yet."""
+    """New partitions; None where the group has not assigned any yet."""
 
 
 class Remedy(Enum):
-    """What to do about an answer before the machine is asked again."""
+    """The driver's reaction to a response, before it checks the machine again."""
 
     NONE = auto()
-    """Go on."""
+    """Continue."""
     WAIT = auto()
-    """Go on after retry.backoff.ms."""
+    """Continue after retry.backoff.ms."""
     SEARCH = auto()
-    """Look for the coordinator again, after retry.backoff.ms."""
+    """Find the coordinator again, after retry.backoff.ms."""
     FAIL = auto()
-    """Give up and report the failure to the program."""
+    """End the membership and report the failure to the program."""

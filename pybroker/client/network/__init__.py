@@ -1,1 +1,1 @@
-"""Connections to brokers, and when a call is tried again."""
+"""Connections to brokers, and retries of calls."""

@@ -1,7 +1,7 @@
-"""The cluster as a client of the declared protocol sees it: its brokers, their addresses, who coordinates which group.
+"""A client's view of the cluster: its nodes, their addresses, and the coordinators of groups and transactional ids.
 
-Owns the connections that Admin and Consumer ask over, and the search for the broker that must be asked. Knows no
-records: the native engine has connections of its own for Produce and Fetch.
+Owns the connections of Admin and Consumer, and the search for the node that a request must be sent to. Must not know
+records: the native engine has its own connections for Produce and Fetch.
 """
 
 from __future__ import annotations
@@ -50,32 +50,32 @@ Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
 ANY = -1
-"""In place of a node id: whichever broker answers."""
+"""Stands for any node instead of a node id."""
 SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-"""Answers after which the coordinator is found anew."""
+"""Error codes after which the coordinator is found again."""
 NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
-"""The one answer to a change of metadata after which Kafka's AdminClient asks again."""
+"""The only error code of a metadata change after which Kafka's AdminClient retries."""
 ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-"""Answers of a coordinator that may be another one in a moment."""
+"""Transient error codes of a coordinator."""
 
 _KINDS = {GROUP: "group", TRANSACTION: "transactional id"}
-"""What a coordinator is asked about, for messages."""
+"""The kinds of keys of coordinators, for messages."""
 
 
 class Cluster:
-    """One client's view of a cluster; for one event loop."""
+    """One client's view of a cluster. It belongs to one event loop."""
 
     def __init__(self, settings: ConnectionSettings, *, asks_controllers: bool = False) -> None:
         open_security(settings)
         self.settings = settings
         self.asks_controllers = asks_controllers
-        """Whether the servers are controllers (KIP-919), which know no topic's leader."""
+        """Whether the servers are controllers (KIP-919), which do not know the leaders of topics."""
         self._connections: dict[tuple[str, bool], Connection] = {}
-        """By server, and whether it is for coordinators: a JoinGroup waits long, and others must not."""
+        """By server, and whether it is for coordinators: a JoinGroup delays all requests behind it."""
         self._opening: dict[tuple[str, bool], asyncio.Lock] = {}
-        """Two that need the same connection at once share it."""
+        """Serialize the opening of a connection, so that concurrent callers share it."""
         self._suspected: set[str] = set()
-        """Servers that may expect SASL, by how a connection has ended: the next one is preceded by a probe."""
+        """Servers that may require SASL, because of how a connection ended: a probe precedes the next connection."""
         self._servers = ServerList(settings)
         self._coordinators: dict[tuple[int, str], str] = {}
         self._watches: dict[tuple[int, str], CoordinatorWatch] = {}
@@ -94,10 +94,9 @@ class Cluster:
     async def metadata(
         self, names: Sequence[str] | None, *, ids: Sequence[bytes] = (), create: bool = False
     ) -> tuple[str, MetadataResponse]:
-        """Ask any broker about topics by name and by id, about none (both empty) or about all (None).
+        """Request metadata of topics by name and by id, of none (both empty) or of all (None), from any broker.
 
-        A topic that is missing is made only where `create` says so, and the broker allows it. Raises
-        ControllersAskedError.
+        A missing topic is created only where `create` is set and the broker allows it. Raises ControllersAskedError.
         """
         if self.asks_controllers:
             raise ControllersAskedError
@@ -115,7 +114,9 @@ class Cluster:
             return connection.server, answer
 
     async def _rebootstrap(self) -> bool:
-        """Begin at the bootstrap servers again (KIP-1102); false where metadata.recovery.strategy says not to."""
+        """Discard the known nodes and use the bootstrap servers again (KIP-1102); false where
+        metadata.recovery.strategy forbids it.
+        """
         if not self._servers.rebootstrap():
             return False
         self._coordinators.clear()
@@ -126,7 +127,9 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def controller(self) -> AsyncIterator[Connection]:
-        """A connection to the node that changes metadata: with KRaft any broker forwards to the active controller."""
+        """Yield a connection to the node that changes metadata: with KRaft any broker, which forwards to the
+        controller.
+        """
         controller_id = (
             await self._find_controller() if self.asks_controllers else (await self.metadata(()))[1].controller_id
         )
@@ -135,11 +138,11 @@ class Cluster:
 
     @property
     def endpoint_type(self) -> int:
-        """What DescribeCluster calls the kind of nodes that are asked."""
+        """Return the endpoint type of the servers, as in DescribeCluster."""
         return CONTROLLERS if self.asks_controllers else BROKERS
 
     async def _find_controller(self) -> int:
-        """Ask a controller who is active, and where the others are; -1 where nobody is."""
+        """Request the id of the active controller from any controller, -1 without one; update the addresses."""
         async with self.node(ANY) as connection:
             request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
             answer = await connection.ask(request, DescribeClusterResponse)
@@ -149,12 +152,12 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def node(self, node_id: int) -> AsyncIterator[Connection]:
-        """A usable connection to a node; `ANY` takes one that is open, or the first server that answers."""
+        """Yield a usable connection to a node; with `ANY` an open one, or one to the first server that responds."""
         yield await self._connect([self._servers[node_id]] if node_id in self._servers else self._any_servers())
 
     @contextlib.asynccontextmanager
     async def broker(self, broker_id: int) -> AsyncIterator[Connection]:
-        """A usable connection to a broker that a caller has named; raises UnknownBrokerError."""
+        """Yield a usable connection to the broker with this id. Raises UnknownBrokerError."""
         _, answer = await self.metadata(())
         known = sorted(broker.node_id for broker in answer.brokers)
         if broker_id not in known:
@@ -164,16 +167,16 @@ class Cluster:
             yield connection
 
     def node_at(self, server: str) -> int:
-        """Return the id of the node at an address, -1 for one that no answer has named."""
+        """Return the id of the node at an address, -1 for one that no response has named."""
         return self._servers.node_at(server)
 
     def server_timeout_ms(self, timeout_ms: int | None) -> int:
-        """Return how long the broker may take for a request of a call with a timeout: request.timeout.ms at most."""
+        """Return the broker's timeout for a request of a call with a timeout: at most request.timeout.ms."""
         longest_ms = self.settings.request_timeout_ms
         return time_left_ms(longest_ms if timeout_ms is None else min(longest_ms, timeout_ms))
 
     async def coordinator(self, key: str, kind: int = GROUP) -> Connection:
-        """A connection to a group's coordinator, or a transactional id's; looked for once and then remembered.
+        """Return a connection to the coordinator of a group or transactional id, whose address is cached.
 
         Raises BrokerError.
         """
@@ -188,11 +191,11 @@ class Cluster:
         return connection
 
     def known_coordinator(self, key: str, kind: int = GROUP) -> str:
-        """Return the address of the coordinator that was asked last; for messages."""
+        """Return the address of the coordinator of the last request; for messages."""
         return self._coordinators.get((kind, key), "the coordinator")
 
     def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
-        """Look for the coordinator again before the next request."""
+        """Remove the cached coordinator, so that the next request finds it again."""
         self._coordinators.pop((kind, key), None)
 
     async def ask_coordinator(
@@ -202,10 +205,11 @@ class Cluster:
         again: Collection[int] = ASK_AGAIN,
         kind: int = GROUP,
     ) -> Answer:
-        """Ask a coordinator until it is there and has loaded its state, for at most default.api.timeout.ms.
+        """Send a request to a coordinator until it is available and has loaded its state, for at most
+        default.api.timeout.ms.
 
-        `ask` returns the answer and the error code by which the coordinator refuses, or 0; those in `again` are asked
-        about again. Raises what the last try met: BrokerError for a refusal, UnreachableError.
+        `ask` returns the response and its error code, or 0; codes of `again` are retried. Raises the error of the
+        last attempt: BrokerError for an error code, UnreachableError.
         """
 
         async def attempt() -> Answer:
@@ -288,7 +292,7 @@ class Cluster:
 
 
 class Caller(Protocol):
-    """What has calls that are tried again."""
+    """An object whose calls are retried."""
 
     cluster: Cluster
 
@@ -299,7 +303,7 @@ Self_ = TypeVar("Self_", bound=Caller)
 def retried(
     call: Callable[Concatenate[Self_, Arguments], Awaitable[Answer]],
 ) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Answer]]:
-    """Have a method try again within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
+    """Wrap a method: retry it within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
 
     async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         timeout_ms = kwargs.get("timeout_ms")
@@ -313,9 +317,9 @@ def retried(
 def raise_refused(
     server: str, outcomes: Iterable[tuple[str, int, str | None]], *, again: Collection[int] | None = (NOT_CONTROLLER,)
 ) -> None:
-    """Raise the first refusal as BrokerError, the others as its notes.
+    """Raise the first error as BrokerError, with the others as its notes.
 
-    `again` are the codes after which the whole call is tried again, as far as Kafka calls them retriable; None: all.
+    `again` are the codes after which the whole call is retried, as far as Kafka calls them retriable; None: all.
     """
     refusals = [BrokerError.of(server, what, code, message) for what, code, message in outcomes if code]
     for refusal in refusals:
@@ -326,14 +330,14 @@ def raise_refused(
 def partition_refusal(
     server: str, partition: TopicPartition, code: int, message: str | None = None
 ) -> BrokerError | None:
-    """Return what a server answered about one partition, None where that is no error."""
+    """Return the error of one partition, None where the code is NONE."""
     if not code:
         return None
     return BrokerError.of(server, f"topic {partition.topic!r} partition {partition.partition}", code, message)
 
 
 def raise_first(refusals: Iterable[BrokerError]) -> None:
-    """Raise the first, where there is one, the others as its notes."""
+    """Raise the first error, with the others as its notes. Does nothing without errors."""
     refused = list(refusals)
     if refused:
         first, *others = refused

@@ -1,7 +1,7 @@
-"""Requests of the declared protocol to one broker, over asyncio.
+"""One connection to a broker, over asyncio: requests and responses of the Kafka protocol.
 
-Owns one stream (`pybroker.client.network.stream`), the versions that the broker serves, and the match of answers to
-requests. Knows no API's meaning; the native engine has connections of its own for Produce and Fetch.
+Owns one stream (`pybroker.client.network.stream`), the API versions of the broker, and the matching of responses to
+requests. Must not know the meaning of an API. The native engine has its own connections for Produce and Fetch.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ Response = TypeVar("Response", bound=Message)
 _API_VERSIONS = 18
 _LONGEST_RESPONSE = 1 << 30
 _UNSENT_BYTES = 64 * 1024
-"""The loop's own bound, above which a writer is to wait."""
+"""The default high-water mark of asyncio, above which a writer must wait."""
 _LONGEST_FIRST_RESPONSE = 1 << 20
-"""A response before a connection is of use, to ApiVersions or a token, is no longer: else it is no Kafka broker's."""
+"""The maximum size of the first responses, to ApiVersions and SASL. A larger size shows that the server is no Kafka
+broker.
+"""
 
 
 class Connection:
-    """One open connection; requests may be under way together and are answered in their order."""
+    """One open connection. Several requests may be in flight; the broker responds in their order."""
 
     def __init__(self, server: str, settings: ConnectionSettings, stream: Stream) -> None:
         self.server = server
@@ -53,26 +55,26 @@ class Connection:
         self._stream = stream
         self._correlation_ids = itertools.count(1)
         self._waiting: deque[tuple[int, asyncio.Future[bytes], float]] = deque()
-        """By correlation id, the requests that are not answered, and until when the broker may keep an answer back."""
+        """Requests in flight: correlation id, future, and the time until which the broker may delay its response."""
         self._served: dict[int, tuple[int, int]] = {}
         self.features: dict[str, FeatureDescription] = {}
-        """What the broker said of the cluster's features when it was asked last (`learn_versions`)."""
+        """The features of the cluster from the last ApiVersions response (`learn_versions`)."""
         self._given_up = ""
-        """Why it is of no use any more, where that is not the broker's doing."""
+        """The local reason why the connection was closed; empty where the broker closed it."""
         self._is_new = True
-        """The broker was asked nothing yet but what it serves and whom it lets in."""
+        """Only ApiVersions and SASL requests have been sent."""
         self._is_proven = False
-        """The broker has responded to a request after that."""
+        """The broker has responded to a later request."""
         self.may_expect_sasl = False
         """Whether the broker has closed the connection at the first request of a client without SASL."""
         self._renewal: asyncio.Task[None] | None = None
-        """While the session is renewed, or waits for it: other requests follow (KIP-368)."""
+        """The pending re-authentication, after which other requests are sent (KIP-368)."""
         self._renewal_due: asyncio.TimerHandle | None = None
         self._receiver = asyncio.create_task(self._receive())
 
     @classmethod
     async def open(cls, server: str, settings: ConnectionSettings, *, unacknowledged_ms: int | None = None) -> Self:
-        """Connect, ask what is served, and say who connects. Raises ConnectionLostError, AuthenticationError.
+        """Connect, negotiate API versions and authenticate. Raises ConnectionLostError, AuthenticationError.
 
         `unacknowledged_ms` is that of `Stream.open`.
         """
@@ -95,7 +97,7 @@ class Connection:
 
     @classmethod
     async def over(cls, server: str, settings: ConnectionSettings, stream: Stream) -> Self:
-        """Ask what is served by a stream that is open, and say who connects. Raises as `open`."""
+        """Negotiate API versions and authenticate on an open stream. Raises as `open`."""
         connection = cls(server, settings, stream)
         try:
             await connection.learn_versions()
@@ -118,7 +120,7 @@ class Connection:
             self._renewal = asyncio.create_task(self._renew())
 
     async def _renew(self) -> None:
-        """Sign in anew; what was asked before is answered before, as answers keep the order of requests."""
+        """Re-authenticate. Responses to earlier requests arrive before, as the broker keeps the order of requests."""
         try:
             await self._sign_in()
         except ClientError as error:
@@ -129,10 +131,11 @@ class Connection:
     async def ask(
         self, request: Message, response: type[Response], max_version: int = 32767, *, timeout_ms: int | None = None
     ) -> Response:
-        """Send a request in the highest version both sides speak, and return its answer.
+        """Send a request in the highest common version, and return its response.
 
-        Raises ConnectionLostError (also when no answer comes in time, by default within request.timeout.ms or what is
-        left of the call's retry budget), UnservedApiError, and UnsendableError for a value that its field cannot hold.
+        Raises ConnectionLostError (also when no response arrives in time, by default within request.timeout.ms or
+        the rest of the call's retry budget), UnservedApiError, and UnsendableError for a value that does not fit its
+        field.
         """
         key = request.__message__.api_key
         assert key is not None
@@ -149,13 +152,14 @@ class Connection:
             ) from error
 
     async def ready(self) -> None:
-        """Wait until the session is not being renewed: what is asked then leaves at once."""
+        """Wait until no re-authentication is in progress, so that the next request is sent at once."""
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
 
     async def writable(self) -> None:
-        """Wait until the session is not being renewed, and no more than 64 KiB of requests are kept here: what is asked
-        then leaves at once, or is all that is added. Raises ConnectionLostError.
+        """Wait until no re-authentication is in progress and at most 64 KiB of requests are buffered.
+
+        Then the next request is sent at once, or is the only one added to the buffer. Raises ConnectionLostError.
         """
         await self.ready()
         try:
@@ -165,13 +169,13 @@ class Connection:
             raise ConnectionLostError(f"{self.server}: {error}") from None
 
     def version_of(self, request: Message) -> int:
-        """The version that `ask` would send this request in. Raises UnservedApiError."""
+        """Return the version in which `ask` would send this request. Raises UnservedApiError."""
         key = request.__message__.api_key
         assert key is not None
         return self._choose(key, 32767)
 
     def serves(self, key: int, version: int) -> bool:
-        """Whether the broker serves an API in a version."""
+        """Whether the broker serves a version of an API."""
         low, high = self._served.get(key, (-1, -1))
         return low <= version <= high
 
@@ -188,16 +192,17 @@ class Connection:
 
     @property
     def served(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and the highest version of each API that the broker serves, by the API's number."""
+        """Return the lowest and the highest version of each API that the broker serves, by API key."""
         return self._served
 
     async def learn_versions(self) -> None:
-        """Ask with the newest version that both sides know: a broker that does not know ours answers with its range, in
-        version 0 (KIP-511).
+        """Request the API versions, in the newest version of the client.
+
+        A broker that does not support that version responds with its range, in version 0 (KIP-511).
         """
         request = ApiVersionsRequest(client_software_name="pybroker", client_software_version=__version__)
         version = request_class(_API_VERSIONS).__message__.versions.last
-        # What accepts a connection and does not answer, a paused broker for instance, is none that can be asked.
+        # A server that accepts connections without responding, such as a paused broker, is treated as unreachable.
         longest_ms = min(self._settings.request_timeout_ms, self._settings.socket_connection_setup_timeout_ms)
         timeout_ms = time_left_ms(longest_ms)
         raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
@@ -217,7 +222,7 @@ class Connection:
         }
 
     async def _exchange(self, key: int, version: int, request: Message, timeout_ms: int) -> bytes:
-        """Send one request; returns the answer after its correlation id."""
+        """Send one request. Returns the response behind its correlation id."""
         correlation_id = next(self._correlation_ids)
         header = RequestHeader(
             request_api_key=key,
@@ -233,7 +238,7 @@ class Connection:
         answered: asyncio.Future[bytes] = loop.create_future()
         if not self.usable:
             raise ConnectionLostError(f"{self.server}: the connection is closed")
-        # A request with a time of its own, a JoinGroup, may be held back for that time.
+        # The broker may delay the response of a request with its own timeout, a JoinGroup, for that time.
         held_ms = timeout_ms if timeout_ms > self._settings.request_timeout_ms else 0
         silent_at = loop.time() + (held_ms + self._settings.retry_backoff_max_ms) / 1000
         self._waiting.append((correlation_id, answered, silent_at))
@@ -274,7 +279,7 @@ class Connection:
             failure = f"{self.server}: {error}"
             self._maybe_suspect()
         except AuthenticationError as error:
-            # What TLS says of a connection that was of use is a broken connection.
+            # A TLS error after authentication is reported as a broken connection.
             failure, kind = f"{self.server}: {error}", AuthenticationError if self._is_new else ConnectionLostError
         finally:
             failure = self._given_up or failure
@@ -296,16 +301,16 @@ class Connection:
         return not (self._receiver.done() or self._receiver.cancelling())
 
     def is_silent(self, now: float) -> bool:
-        """Whether the broker keeps an answer back for longer than it may, by the loop's clock: it may be paused."""
+        """Whether a response is overdue, by the loop's clock: the broker may be paused."""
         return bool(self._waiting) and self._waiting[0][2] <= now
 
     def give_up(self, why: str) -> None:
-        """End the connection without waiting; requests that are under way fail with this reason."""
+        """Close the connection without waiting. Requests in flight fail with this reason."""
         self._given_up = f"{self.server}: {why}"
         self._receiver.cancel()
 
     async def close(self) -> None:
-        """End the connection; requests that are under way fail."""
+        """Close the connection. Requests in flight fail."""
         self._receiver.cancel()
         await asyncio.gather(self._receiver, return_exceptions=True)
         try:
@@ -315,12 +320,12 @@ class Connection:
 
 
 def _is_tls(head: bytes) -> bool:
-    """Return whether this begins a TLS record: an alert or a handshake, of version 3.x."""
+    """Return whether these bytes begin a TLS record: an alert or a handshake, of version 3.x."""
     return head[0] in (21, 22) and head[1] == 3 and head[2] <= 4
 
 
 def _not_kafka(head: bytes) -> str:
-    """What the first four bytes of an answer say that no broker sends."""
+    """Describe the first four bytes of a response that no broker sends, for the error message."""
     if head == b"HTTP":
         return 'something other than Kafka answers there: its answer begins with "HTTP"'
     size = int.from_bytes(head, "big")

@@ -1,7 +1,7 @@
-"""A connection of this node to another node that is kept: opened when it is needed, and again after it has ended.
+"""A persistent connection from this node to another node: opened on demand, and reopened after it has ended.
 
-Owns what it is opened with, so that nodes connect to controllers and to brokers alike. Must not know what is asked, nor
-whom to ask: each `open` names the server.
+Owns its settings, so that nodes connect to controllers and to brokers alike. Must not know the requests, or choose
+the node: each `open` names the server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pybroker.client.settings import ConnectionSettings
 
 _LONGEST_SETUP_MS = 2_000
-"""The longest wait for a connection: a node that is not there is not waited for while another may answer."""
+"""Connection setup timeout. It is short, so that an unreachable node does not delay requests to another one."""
 
 
 def settings_of_node(client_id: str, request_timeout_ms: int) -> ConnectionSettings:
-    """Return what a node's connections to other nodes are opened with; `client_id` is what it calls itself there."""
+    """Return the settings of a node's connections to other nodes; `client_id` is its client id there."""
     return AdminSettings.from_properties(
         {
             "bootstrap.servers": "any:1",
@@ -34,7 +34,7 @@ def settings_of_node(client_id: str, request_timeout_ms: int) -> ConnectionSetti
 
 
 def server_name(host: str, port: int) -> str:
-    """Return an address as `Connection.server` has it."""
+    """Return an address in the form of `Connection.server`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -48,24 +48,24 @@ class KeptConnection:
         *,
         unacknowledged_ms: int | None = None,
     ) -> None:
-        """`security` is what it is secured with, None for plaintext; `unacknowledged_ms` is that of `Stream.open`."""
+        """`security` has the TLS and SASL objects, None for plaintext; `unacknowledged_ms` is that of `Stream.open`."""
         self._settings = settings
         self._security = security
         self._unacknowledged_ms = unacknowledged_ms
         self._opening = asyncio.Lock()
         self._closed = False
         self.connection: Connection | None = None
-        """The one that was opened last; it may have ended."""
+        """The connection that was opened last; it may have ended."""
         self.under_way = 0
-        """Requests that its user counts."""
+        """A counter of requests, maintained by the user."""
 
     def to(self, server: str) -> Connection | None:
-        """Return the connection, where it is open and goes to `server`."""
+        """Return the connection, where it is open and connected to `server`."""
         connection = self.connection
         return connection if connection is not None and connection.usable and connection.server == server else None
 
     async def open(self, server: str) -> Connection:
-        """Return the connection to `server`; one to another server is closed.
+        """Return the connection to `server`. One to another server is closed.
 
         Raises ConnectionLostError (also once this is closed), AuthenticationError.
         """
@@ -85,7 +85,7 @@ class KeptConnection:
             return connection
 
     async def close(self) -> None:
-        """End the connection, and open none any more; requests that are under way fail."""
+        """Close the connection, and reject further opens. Requests in flight fail."""
         self._closed = True
         if self.connection is not None:
             await self.connection.close()

@@ -1,6 +1,6 @@
-"""Which node leads a partition: the look-up before every question that only leaders answer.
+"""Finds the leaders of partitions, before requests that only leaders serve.
 
-Owns why a partition has nobody to ask. Knows no question.
+Owns the errors of partitions without a leader. Must not know the requests.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pybroker.protocol.messages.metadata import MetadataResponseTopic
 
 
 class Leaders(Struct):
-    """What was found."""
+    """The leaders that were found."""
 
     by_node: dict[int, list[TopicPartition]] = field(default_factory=dict)
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     """Leader epochs of the partitions that have a leader."""
     refused: dict[TopicPartition, BrokerError] = field(default_factory=dict)
-    """Why nobody can be asked about the others."""
+    """The errors of the other partitions."""
 
 
 async def find_leaders(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Leaders:
-    """Ask any broker who leads what; one partition that is not there does not keep the others from being found."""
+    """Request the leaders of partitions from any broker. An unknown partition does not affect the others."""
     wanted = list(partitions)
     server, answer = await cluster.metadata(sorted({partition.topic for partition in wanted}))
     topics = {topic.name: topic for topic in answer.topics}
@@ -42,7 +42,7 @@ async def find_leaders(cluster: Cluster, partitions: Iterable[TopicPartition]) -
         code, words = _refusal(topic, exists=known is not None)
         what = f"topic {partition.topic!r} partition {partition.partition}"
         refused = leaders.refused[partition] = BrokerError.of(server, what, code, words)
-        # Kafka's clients ask about a missing topic until their time is over; a wrong name is said at once here.
+        # Kafka's clients retry a missing topic until their timeout. Here a wrong name is reported at once.
         refused.final = refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return leaders
 

@@ -1,7 +1,7 @@
-"""Calls that are tried again within their retry budget: the one place where a client waits before another try.
+"""Retries of calls within their retry budget: the only place where a client waits for a back-off.
 
-Owns the clock and the dice that `pybroker.client.network.retry_budget` takes as arguments, and which budget is in
-force: a call within a call spends the outer one's. Knows no API.
+Owns the clock and the random numbers that `pybroker.client.network.retry_budget` takes as arguments, and the current
+budget: a call within a call uses the outer one's. Must not know APIs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ async def retry(
 ) -> Answer:
     """Await `attempt` until it returns, for at most `timeout_ms` (default: default.api.timeout.ms).
 
-    Failures for which `again` is true are tried again after the back-off; others are raised at once. Raises
-    UnreachableError or BrokerError when the time is over, with the last failure and how long it was tried.
+    Failures for which `again` is true are retried after the back-off; others are raised at once. After the timeout,
+    raises UnreachableError or BrokerError with the last failure and the time spent.
     """
     outer = _in_force.get()
     budget = outer or _budget(settings, timeout_ms, backoff)
@@ -53,7 +53,7 @@ async def retry(
 
 
 def time_left_ms(longest_ms: int) -> int:
-    """Return how long one request may take: `longest_ms`, or what is left of the budget in force where that is less."""
+    """Return the timeout of one request: `longest_ms`, or the rest of the current budget where that is less."""
     budget = _in_force.get()
     if budget is None:
         return longest_ms
@@ -61,7 +61,7 @@ def time_left_ms(longest_ms: int) -> int:
 
 
 def draw_jitter() -> float:
-    """Return a random share by which a pause differs from its back-off."""
+    """Return a random share by which a back-off is changed."""
     return random.uniform(-JITTER, JITTER)
 
 
@@ -72,7 +72,7 @@ def _budget(settings: ConnectionSettings, timeout_ms: int | None, backoff: Backo
 
 
 def _step_failed(budget: RetryBudget, failure: ClientError) -> float:
-    """Return the pause before the next try. Raises what ends the call when there is no time for one."""
+    """Return the back-off before the next attempt. Raises the final error when no time is left for one."""
     now = asyncio.get_running_loop().time()
     pause = budget.step_failed(now, draw_jitter())
     if pause is None:

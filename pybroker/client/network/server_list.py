@@ -1,7 +1,7 @@
-"""Which servers a client may ask, and in which order: the bootstrap servers, and the nodes that answers have named.
+"""The servers that a client may connect to, in order: bootstrap servers, and nodes of metadata responses.
 
-Owns what is known of addresses and of failures, and when the client begins at its bootstrap servers again (KIP-899,
-KIP-1102). Opens nothing; the time is an argument.
+Owns the known addresses and their failures, and when the client uses its bootstrap servers again (KIP-899,
+KIP-1102). Opens no connection; time is an argument.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class ServerList:
         self._trigger_s = settings.metadata_recovery_rebootstrap_trigger_ms / 1000
         self._by_node: dict[int, str] = {}
         self._failures: dict[str, int] = {}
-        """Connections in a row that failed, by server."""
+        """Consecutive failures of connections, by server."""
         self._wanted_since: float | None = None
-        """Since when metadata was asked for in vain, in seconds."""
+        """The time since which metadata requests have failed, in seconds."""
 
     def __contains__(self, node_id: object) -> bool:
         return node_id in self._by_node
@@ -31,32 +31,32 @@ class ServerList:
         return self._by_node[node_id]
 
     def node_at(self, server: str) -> int:
-        """Return the id of the node at an address, -1 for one that no answer has named."""
+        """Return the id of the node at an address, -1 for one that no response has named."""
         return next((node_id for node_id, known in self._by_node.items() if known == server), -1)
 
     def learn(self, servers: Mapping[int, str]) -> None:
-        """Note where all nodes are, as metadata says; an answer without any changes nothing."""
+        """Set the addresses of all nodes from a metadata response. A response without nodes changes nothing."""
         self._by_node = dict(servers) or self._by_node
         self._wanted_since = None
 
     def add(self, node_id: int, server: str) -> None:
-        """Note where one node is."""
+        """Set the address of one node."""
         self._by_node[node_id] = server
 
     def connected(self, server: str) -> None:
-        """A connection was opened."""
+        """Record that a connection was opened."""
         self._failures.pop(server, None)
 
     def failed(self, server: str) -> None:
-        """A connection could not be opened, or has ended."""
+        """Record that a connection could not be opened, or has ended."""
         self._failures[server] = self._failures.get(server, 0) + 1
 
     def in_order(self, open_: Collection[str], silent: Collection[str]) -> list[str]:
-        """Return the servers that any question may go to, the best first.
+        """Return the servers that a request to any node may be sent to, the best first.
 
-        `open_` are those that are connected, `silent` those of them that keep an answer back: these come last. The
-        others come in the order of their failures. Bootstrap servers are among them unless
-        `metadata.recovery.strategy=none` and other nodes are known.
+        `open_` are connected servers, `silent` those of them with an overdue response, which come last. The other
+        servers are sorted by their failures. Bootstrap servers are included unless `metadata.recovery.strategy=none`
+        and other nodes are known.
         """
         known = list(dict.fromkeys(self._by_node.values()))
         if self._rebootstraps or not known:
@@ -66,13 +66,13 @@ class ServerList:
         return [*answering, *dict.fromkeys(silent)]
 
     def is_rebootstrap_due(self, now: float) -> bool:
-        """Whether metadata was asked for in vain for `metadata.recovery.rebootstrap.trigger.ms`; call before asking."""
+        """Whether metadata requests have failed for `metadata.recovery.rebootstrap.trigger.ms`. Call it before one."""
         if self._wanted_since is None:
             self._wanted_since = now
         return self._rebootstraps and now - self._wanted_since >= self._trigger_s
 
     def rebootstrap(self) -> bool:
-        """Forget every node; false where the client may not."""
+        """Discard every known node; false where the settings forbid it."""
         if not self._rebootstraps:
             return False
         self._by_node, self._failures, self._wanted_since = {}, {}, None

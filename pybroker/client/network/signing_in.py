@@ -1,7 +1,7 @@
-"""How a connection over asyncio says who it is: SaslHandshake, then SaslAuthenticate (KIP-43, KIP-152).
+"""Authentication of a connection over asyncio: SaslHandshake, then SaslAuthenticate (KIP-43, KIP-152).
 
-Owns the order of the requests and the sentences of refusals. The mechanisms are native, and the same that the native
-engine's connections go through (`native/client/src/network/signing_in.rs`).
+Owns the order of the requests and the messages of failures. The mechanisms are native, shared with the native
+engine's connections (`native/client/src/network/signing_in.rs`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 Response = TypeVar("Response", bound="Message")
 
 _RENEWED_FROM, _RENEWED_UNTIL = 0.85, 0.95
-"""The share of a session's life after which it is renewed (KIP-368)."""
+"""The share of a session's lifetime after which it is re-authenticated (KIP-368)."""
 
 
 class Asking(Protocol):
-    """A connection, as far as it is needed here."""
+    """A connection, as far as authentication needs it."""
 
     server: str
 
     async def ask(self, request: Message, response: type[Response]) -> Response:
-        """Send a request, and return its answer."""
+        """Send a request, and return its response."""
 
 
 async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> float | None:
-    """Say who connects; return after how many seconds to say it again, None: never. Raises AuthenticationError."""
+    """Authenticate. Returns the seconds until the re-authentication, None for never. Raises AuthenticationError."""
     mechanism = credentials.mechanism
     refused = f"{connection.server}: authentication by {mechanism} failed"
     handshake = await connection.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
@@ -49,7 +49,7 @@ async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> fl
     if handshake.error_code:
         raise AuthenticationError(f"{refused}: {_words(handshake.error_code)}")
     try:
-        # With GSSAPI another server may be asked: not on the loop.
+        # GSSAPI may query a Kerberos server: not on the loop.
         host = connection.server.rpartition(":")[0].strip("[]")
         exchange, token = await asyncio.to_thread(credentials.begin, host)
         while True:

@@ -1,6 +1,6 @@
-"""The bytes of one connection over asyncio: as they are, or through TLS.
+"""The bytes of one connection over asyncio, in plaintext or through TLS.
 
-Owns the streams, and the native session between them and the frames. Must not know what a frame is.
+Owns the socket's streams, and the native TLS session. Must not know frames.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _PIECE = 65_536
 _KEEPALIVE_S = 1
 """The time without bytes before TCP probes the peer, and the time between probes.
 
-`PROBE_EVERY` of `native/net/src/follower/connection.rs` is the same for replica fetchers: a connection between nodes
-ends as soon after a network cut, whichever part of a node has opened it (docs/adr/0099). A second is the least that TCP
-can be given, and well below the path timeout of 2 s.
+`PROBE_EVERY` of `native/net/src/follower/connection.rs` is the same for replica fetchers, so all connections between
+nodes detect a network partition equally fast (docs/adr/0099). A second is the minimum of TCP keepalive, and well
+below the path timeout of 2 s.
 """
 _KEEPALIVE_PROBES = 2
 
 
 class UnheardTlsError(ConnectionResetError):
-    """The peer has ended the connection before it sent a byte of the TLS handshake: it may speak no TLS."""
+    """The peer closed the connection before it sent a byte of the TLS handshake: it may not use TLS."""
 
 
 class Stream:
-    """A connected socket; with a session its bytes are encrypted."""
+    """A connected socket; with a TLS session its bytes are encrypted."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: native.TlsSession | None
@@ -41,14 +41,14 @@ class Stream:
     async def open(
         cls, host: str, port: int, tls: native.ClientTls | None, *, unacknowledged_ms: int | None = None
     ) -> Self:
-        """Connect, and do the handshake of TLS.
+        """Connect, and complete the TLS handshake.
 
         Args:
             unacknowledged_ms: end the connection when the peer's TCP has acknowledged no byte and no keepalive probe
-                for so long (TCP_USER_TIMEOUT, RFC 5482). None leaves the kernel's timeout, which is some 15 minutes.
+                for so long (TCP_USER_TIMEOUT, RFC 5482). None keeps the kernel's timeout, which is some 15 minutes.
 
         Raises:
-            OSError: UnheardTlsError where the peer has ended the connection in place of a handshake.
+            OSError: UnheardTlsError where the peer closed the connection instead of a handshake.
             AuthenticationError: TLS has failed.
         """
         reader, writer = await asyncio.open_connection(host, port)
@@ -88,7 +88,7 @@ class Stream:
             raise
 
     def write(self, frame: bytes) -> None:
-        """Send bytes; they leave in the order of the calls."""
+        """Send bytes, in the order of the calls."""
         if self._session is None:
             self._writer.write(frame)
             return
@@ -99,21 +99,21 @@ class Stream:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that were written and have not gone to the system."""
+        """Return the number of bytes that were written but not passed to the system."""
         return self._writer.transport.get_write_buffer_size()
 
     @property
     def descriptor(self) -> int:
-        """The socket's descriptor."""
+        """Return the file descriptor of the socket."""
         descriptor: int = self._writer.get_extra_info("socket").fileno()
         return descriptor
 
     async def drain(self) -> None:
-        """Wait until the system takes bytes again. Raises OSError for a connection that has ended."""
+        """Wait until the system accepts bytes again. Raises OSError for a connection that has ended."""
         await self._writer.drain()
 
     async def readexactly(self, size: int) -> bytes:
-        """Read so many bytes. Raises IncompleteReadError at the end, OSError, AuthenticationError."""
+        """Read exactly so many bytes. Raises IncompleteReadError at the end, OSError, AuthenticationError."""
         if self._session is None:
             return await self._reader.readexactly(size)
         while len(self._plaintext) < size:
@@ -127,14 +127,14 @@ class Stream:
         return taken
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._session is not None and not self._writer.is_closing():
             self._session.end()
             self._writer.write(self._session.take())
         self._writer.close()
 
     async def wait_closed(self) -> None:
-        """Wait until it has ended. Raises OSError where that was not in order."""
+        """Wait until the connection has ended. Raises OSError where it did not end cleanly."""
         await self._writer.wait_closed()
 
 

@@ -1,1 +1,1 @@
-"""Producers: records into batches, and what became of them."""
+"""Producers: batches of records, and their acknowledgements."""

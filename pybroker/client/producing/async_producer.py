@@ -1,7 +1,9 @@
-"""The producer over asyncio: records enter their batches on the event loop, and their fates come back in batches.
+"""The producer over asyncio: records are appended to batches on the event loop, acknowledgements complete their
+futures.
 
-A send takes no thread and waits only while its topic's metadata is missing or `buffer.memory` is full. What was decided
-wakes the loop once, by a descriptor, and all its futures are completed at that wake-up.
+A send starts no thread. It waits only while its topic's metadata is missing or `buffer.memory` is full. The engine
+reports acknowledgements in groups: it wakes the loop by a descriptor, and all their futures complete at that
+wake-up.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         self._is_open = True
 
     def __del__(self) -> None:
-        """Log what is lost with a producer that nobody closed; where its loop has ended, flush before."""
+        """Log the records that are lost with a producer that was not closed. Where its loop has ended, flush first."""
         if self._is_open:
             self._is_open = False
             self._log_failures()
@@ -131,11 +133,12 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         headers: Headers | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Put a record in its batch; the future that is returned completes with where it was written.
+        """Append a record to its batch. The returned future completes with the record's metadata once it is
+        acknowledged.
 
-        Records of a partition are written in the order in which these calls began to run, also those that had to wait:
-        for the topic's metadata (before its first record) or for memory, at most `max.block.ms`. A send that is
-        cancelled while it waits sends nothing. `on_delivery` is called on the event loop, as `Producer.send` says.
+        The records of a partition are written in the order in which the calls began, also those that waited: for the
+        topic's metadata (before its first record) or for memory, at most `max.block.ms`. A send that is cancelled
+        while it waits sends nothing. `on_delivery` is called on the event loop, as documented for `Producer.send`.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -150,11 +153,11 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         return future
 
     async def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> AsyncRowsDelivery:
-        """Send a record for every row of Arrow data, as `Producer.send_columns`; the event loop goes on meanwhile.
+        """Send a record for every row of Arrow data, as `Producer.send_columns`, without blocking the event loop.
 
-        A thread checks the rows and waits for metadata and for memory, one call of a producer after the other. Returns
-        the rows' `AsyncRowsDelivery`: `await delivery.result()` waits until all are acknowledged, or raises the first
-        failure. A call that is cancelled while it waits may send its rows all the same. Raises as
+        A thread checks the rows and waits for metadata and memory; the calls of one producer run one after the
+        other. Returns the rows' `AsyncRowsDelivery`: `await delivery.result()` waits until all are acknowledged, or
+        raises the first failure. A call that is cancelled while it waits may still send its rows. Raises as
         `Producer.send_columns`.
         """
         loop = asyncio.get_running_loop()
@@ -175,9 +178,9 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         return producer_values(self.metrics(), self._client_id)
 
     async def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Wait until everything sent so far is acknowledged or given up.
+        """Wait until every record sent so far is acknowledged or has failed.
 
-        Raises the first failure of a record as `Producer.flush`, but not that of a future that was awaited or
+        Raises the first failure of a record as `Producer.flush`, except those of futures that were awaited or
         cancelled.
         """
         await asyncio.to_thread(self.native.flush, timeout_s)
@@ -258,9 +261,9 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         return max(0, round((deadline - time.monotonic()) * 1000))
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up. An open transaction is aborted.
+        """Flush and close. Records that are not acknowledged before the timeout fail. An open transaction is aborted.
 
-        Raises as `flush`, when the producer is closed.
+        Raises as `flush`, once the producer is closed.
         """
         try:
             if self._transactions is not None:
@@ -284,7 +287,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         self._settle()
 
     async def _report(self) -> None:
-        """Report what was not delivered, when the tasks that await their futures have run."""
+        """Report undelivered records, after the tasks that await their futures have run."""
         await asyncio.sleep(0)
         self._undelivered.report(self._failures(take=True))
 
@@ -292,7 +295,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         self._undelivered.warn(self._failures(take=False))
 
     def _failures(self, *, take: bool) -> list[Failure]:
-        """The failures of futures that were not retrieved, and of rows, which the engine counts."""
+        """Return the failures of futures that were not retrieved, and of rows, which the engine counts."""
         return [*self._unobserved.failures(take=take), *self.native._failures(take=take)]
 
     async def _close_transactions(self, transactions: TransactionDriver, timeout_s: float) -> None:
@@ -305,25 +308,25 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not None:
-            # Nobody would complete a future of the first loop.
+            # No loop would complete the futures of the first loop.
             raise ClientError("AsyncProducer is used in another event loop than before: create one for each loop")
         self._loop = loop
         loop.add_reader(self._settlements.descriptor(), self._settle)
 
     def _settle(self) -> None:
-        """Complete the futures of the fates that are known by now, and let waiting sends try again."""
+        """Complete the futures of acknowledged and failed records, and let waiting sends retry."""
         for futures, rows, errors in self._settlements.take() or ():
             if errors is None:
                 for future, row in zip(futures, rows, strict=True):
                     try:
                         future.set_result(as_metadata(row))
-                    except asyncio.InvalidStateError:  # It was cancelled.
+                    except asyncio.InvalidStateError:  # The future was cancelled.
                         continue
             else:
                 for future, row, error in zip(futures, rows, errors, strict=True):
                     self._fail(future, error, as_metadata(row))
                 if self._loop is not None:
-                    # Tasks that await these futures run before.
+                    # Tasks that await these futures run first.
                     self._loop.call_soon(self._log_failures)
         if self._rows.settle() and self._loop is not None:
             self._loop.call_soon(self._log_failures)
@@ -336,7 +339,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
             watcher.fail(error, metadata)
         elif not watcher.done():
             watcher.set_exception(error)
-            # The end of a transaction reports what it loses.
+            # The end of a transaction reports its failures.
             if self._transactions is None:
                 self._unobserved.add(watcher, error, metadata)
         elif self._transactions is None:
@@ -344,7 +347,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
 
 
 class _Called:
-    """A future with a delivery callback, which is called also where the future was cancelled."""
+    """A future with a delivery callback, which is called even if the future was cancelled."""
 
     __slots__ = ("_callback", "_future")
 
@@ -352,13 +355,13 @@ class _Called:
         self._future, self._callback = future, callback
 
     def done(self) -> bool:
-        """False: the callback is called in any case."""
+        """False: the callback must be called in any case."""
         return False
 
     def _call(self, error: Exception | None, metadata: RecordMetadata) -> None:
         ended = call(self._callback, error, metadata)
         if ended is not None:
-            # The loop raises it when the other callbacks have been called.
+            # The loop raises it after the other callbacks were called.
             self._future.get_loop().call_soon(_raise, ended)
 
     def set_result(self, metadata: RecordMetadata) -> None:
@@ -370,7 +373,7 @@ class _Called:
         self._call(error, metadata)
         if not self._future.done():
             self._future.set_exception(error)
-            # The callback has it: asyncio has nothing to log.
+            # The callback got the error, so asyncio must not log it.
             self._future.exception()
 
 

@@ -1,7 +1,7 @@
 """Calls a blocking producer's delivery callbacks, on a thread of their own.
 
-Owns the thread `pybroker-deliveries`, which begins with the first record that has a callback and ends with the
-producer. The producer's I/O thread never runs a program's code: a slow callback delays other callbacks, nothing else.
+Owns the thread `pybroker-deliveries`, which starts with the first record that has a callback and ends with the
+producer. The producer's I/O thread never runs a program's code: a slow callback delays only other callbacks.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pybroker.client.errors import DeliveryError
 from pybroker.client.producing.record_metadata import RecordMetadata
 
 OnDelivery = Callable[[Exception | None, RecordMetadata], object]
-"""Called with what a record was given up for (None: it is acknowledged) and where it was written."""
+"""Called with the error of a record (None: it is acknowledged) and its metadata."""
 
 as_metadata = functools.partial(tuple.__new__, RecordMetadata)
-"""A row of the engine's, as callers see it; without the checks of `RecordMetadata._make`."""
+"""Converts a row of the engine to `RecordMetadata`, without the checks of `RecordMetadata._make`."""
 
 _log = logging.getLogger("pybroker.client")
 
 
 def call(callback: OnDelivery, error: Exception | None, metadata: RecordMetadata) -> BaseException | None:
-    """Call a delivery callback; what it raises is logged. Returns what ends a program, such as SystemExit."""
+    """Call a delivery callback and log its exception. Returns one that ends a program, such as SystemExit."""
     try:
         callback(error, metadata)
     except BaseException as raised:  # noqa: BLE001 (the records behind this one have callbacks too)
@@ -37,30 +37,30 @@ def call(callback: OnDelivery, error: Exception | None, metadata: RecordMetadata
 
 
 class DeliveryCallbacks:
-    """One producer's callbacks. Keeps no reference to the producer, which ends this thread when it goes."""
+    """One producer's callbacks. It keeps no reference to the producer, whose destructor ends this thread."""
 
     def __init__(self) -> None:
         self._settlements: native.Settlements | None = None
         self._thread: threading.Thread | None = None
         self._round = threading.Condition()
         self._begun = 0
-        """Rounds of the thread that have begun; each takes what was decided before it."""
+        """Number of started rounds of the thread; each handles the records that completed before it."""
         self._done = 0
-        """The last round that is done: its callbacks have returned."""
+        """The last completed round: its callbacks have returned."""
         self._wanted = 0
-        """A round that somebody waits for."""
+        """The round that a `wait` waits for."""
         self._ends = False
 
     def start(self, settlements: native.Settlements) -> None:
-        """Begin to call. The engine does this before the first record that has a callback."""
+        """Start the thread. The engine calls this before the first record that has a callback."""
         self._settlements = settlements
         self._thread = threading.Thread(target=self._run, name="pybroker-deliveries", daemon=True)
         self._thread.start()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the callbacks of all records that are decided have returned; DeliveryError after the timeout.
+        """Wait until the callbacks of all completed records have returned; DeliveryError after the timeout.
 
-        Does not wait in a callback, which would wait for itself.
+        Returns at once inside a callback, which would wait for itself.
         """
         if self._thread is None or self._settlements is None or threading.current_thread() is self._thread:
             return
@@ -72,7 +72,7 @@ class DeliveryCallbacks:
                 raise DeliveryError(f"delivery callbacks have not returned within {timeout_s:.3f} s")
 
     def end(self, timeout_s: float | None = None) -> None:
-        """End the thread when its callbacks have returned; wait for that so long."""
+        """End the thread when its callbacks have returned; wait for it for at most `timeout_s`."""
         self._ends = True
         if self._thread is not None and self._settlements is not None:
             self._settlements.rouse()
@@ -100,7 +100,7 @@ class DeliveryCallbacks:
 
     @staticmethod
     def _call_decided(settlements: native.Settlements) -> bool:
-        """Call the callbacks of what is decided; false when no more can follow. Keeps no reference to any of them."""
+        """Call the callbacks of completed records; false when no more can follow. Keeps no reference to any of them."""
         settled = settlements.take()
         for callbacks, rows, errors in settled or ():
             for number, (callback, row) in enumerate(zip(callbacks, rows, strict=True)):

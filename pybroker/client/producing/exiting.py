@@ -1,7 +1,7 @@
-"""What becomes of producers that a program leaves open: at the end of the process, and where nobody refers to them.
+"""Ends producers that a program leaves open, at the end of the process or when they are garbage-collected.
 
-Owns the wait at exit, which `exit.flush.timeout.ms` bounds, and the log line about records that are lost. A forked
-child has no producers of its parent in the list of clients, and does nothing here.
+Owns the wait at exit, which `exit.flush.timeout.ms` bounds, and the log message about lost records. A forked child
+has no producers of its parent in the list of clients, so nothing happens there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("pybroker.client")
 
 
 def end(producer: native.Producer, kind: str, close: Callable[[], None]) -> None:
-    """Have `close` end a producer that the program left open; log how many records are lost, and why."""
+    """Call `close` for a producer that the program left open. Logs the number of lost records, and why."""
     before, error = _failed(producer), None
     try:
         close()
@@ -34,7 +34,7 @@ def end(producer: native.Producer, kind: str, close: Callable[[], None]) -> None
 
 
 def left_s(timeout_s: float, began: float) -> float:
-    """Return what is left of a time that began then."""
+    """Return the rest of a timeout that started at `began`."""
     return max(0.0, timeout_s - (time.monotonic() - began))
 
 
@@ -44,7 +44,7 @@ def _failed(producer: native.Producer) -> int:
 
 @atexit.register
 def _end_all() -> None:
-    """End every producer while the interpreter still runs threads; all have the same time."""
+    """Close every producer while the interpreter still runs threads. All share one timeout."""
     began = time.monotonic()
     for client in registered():
         end_at_exit = getattr(client, "_end_at_exit", None)

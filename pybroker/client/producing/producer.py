@@ -1,8 +1,7 @@
-"""The blocking producer: a thin face of the native engine.
+"""The blocking producer: a thin wrapper of the native engine.
 
-The engine owns batches, connections, retries and order; here settings are read, and a record's fate is made to look
-like what blocking code expects. Works against any Kafka. `pybroker.client.producing.async_producer` is the same over
-asyncio.
+The engine owns batches, connections, retries and order. This module parses settings and adapts results for blocking
+code. Works with any Kafka. `pybroker.client.producing.async_producer` is the same over asyncio.
 """
 
 from __future__ import annotations
@@ -49,30 +48,30 @@ Delivery = native.Delivery
 RowsDelivery = native.RowsDelivery
 Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes | bytearray | None]
 CLOSE_TIMEOUT_S = 120.0
-"""Longer than the default delivery.timeout.ms, so that closing decides every record."""
+"""Longer than the default delivery.timeout.ms, so that every record completes before `close` returns."""
 
 _log = logging.getLogger("pybroker.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """Where another producer stopped: what it takes to go on in its place.
+    """The identity and sequence numbers of another producer, with which a new producer continues in its place.
 
-    The broker takes each sequence number of a producer once: of several that go on from the same place, one gets
-    through, and the others fail (or get the answer that their batch is there already, when it has as many records). The
-    identity is kept, so the first batch that fails ends such a producer: everything that waits fails with it.
+    The broker accepts each sequence number of a producer once. Of several producers that continue from the same
+    state, one succeeds. The others fail, or get the response of a duplicate batch if theirs has as many records. The
+    identity is kept, so the first failed batch ends such a producer, and its waiting records fail.
     """
 
     producer_id: int
     epoch: int
     sequences: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The sequence number of the next record: the records that it has written there, modulo 2^31. 0 where not named."""
+    """The next sequence number by partition: the number of its records so far, modulo 2^31. 0 where it is missing."""
 
 
 def read_settings(
     bootstrap_servers: str, properties: Mapping[str, object] | None, functions: Functions
 ) -> ProducerSettings:
-    """A producer's settings by Kafka's keys. Raises SettingError."""
+    """Return a producer's settings from Kafka's keys. Raises SettingError."""
     given = dict(properties or {})
     if functions.partitioner is not None:
         named = given.get("partitioner") or given.get("partitioner.class")
@@ -88,7 +87,7 @@ def read_settings(
 def native_arguments(
     settings: ProducerSettings, functions: Functions, continues: Continuation | None
 ) -> dict[str, Any]:
-    """The engine's keyword arguments."""
+    """Return the engine's keyword arguments."""
     place = None
     if continues is not None:
         sequences = [(p.topic, p.partition, sequence) for p, sequence in continues.sequences.items()]
@@ -104,7 +103,7 @@ def native_arguments(
 
 
 class _Others(TypedDict, total=False):
-    """What a producer may be given beside settings and serializers."""
+    """Arguments of a producer beside settings and serializers."""
 
     continues: Continuation | None
     partitioner: Partitioner | str | None
@@ -115,7 +114,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"...")`. Thread-safe.
 
     A producer that is open when the process ends is closed then, within `exit.flush.timeout.ms`. One that is freed
-    without `close` drops the records that are not acknowledged, and logs their count; a `Delivery` keeps it open.
+    without `close` drops the unacknowledged records, and logs their count. A `Delivery` keeps its producer open.
     """
 
     _callbacks: DeliveryCallbacks
@@ -174,9 +173,9 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         partitioner: Partitioner | str | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Self:
-        """Start the I/O thread; no broker is asked before the first record. Raises SettingError.
+        """Start the I/O thread. No request is sent before the first record. Raises SettingError.
 
-        `on_delivery` is called for every record that is sent without one of its own (see `send`).
+        `on_delivery` is called for every record that is sent without a callback of its own (see `send`).
         """
         functions = Functions(key_serializer, value_serializer, partitioner, on_delivery)
         settings = read_settings(bootstrap_servers, properties, functions)
@@ -205,11 +204,11 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         try:
             self.close(0.0)
         except ClientError as failure:
-            # What ends the block is raised, and not what follows from it.
+            # The exception of the block is raised, and not the failure that follows from it.
             noted(error, failure)
 
     def __del__(self) -> None:
-        """Log what is lost with a producer that nobody closed."""
+        """Log the records that are lost with a producer that was not closed."""
         if self._is_open:
             self._is_open = False
             self._log_failures()
@@ -218,35 +217,35 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
                 self._transactions.stop()
 
     def metric_values(self) -> list[MetricValue]:
-        """What `metrics` returns, with the groups and tags of Kafka's names."""
+        """Return the values of `metrics`, with the groups and tags of Kafka's names."""
         return producer_values(self.metrics(), self._client_id)
 
     def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Get an identity from the transaction coordinator, once, before the first transaction.
+        """Get a producer id and epoch from the transaction coordinator, once, before the first transaction.
 
-        What an earlier producer with this `transactional.id` left open is aborted, and that producer is fenced. The
-        timeout, here and in the other calls of transactions, is `max.block.ms` where none is given. Raises
+        An open transaction of an earlier producer with this `transactional.id` is aborted, and that producer is
+        fenced. The default timeout, here and in the other calls of transactions, is `max.block.ms`. Raises
         TransactionError (TransactionTimeoutError: call it again), and SettingError without a `transactional.id`.
         """
         self._transactional().init(timeout_s)
 
     def begin_transaction(self) -> None:
-        """Begin a transaction: what is sent until its end is read all together, or not at all.
+        """Begin a transaction: consumers read all of its records, or none of them.
 
-        Raises TransactionStateError out of its order, and TransactionFatalError.
+        Raises TransactionStateError in the wrong state, and TransactionFatalError.
         """
         self._transactional().driver.begin()
 
     def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Flush, and commit what was sent since `begin_transaction`.
+        """Flush, and commit the records sent since `begin_transaction`.
 
         Raises TransactionAbortableError (abort it), TransactionFatalError (close the producer), and
-        TransactionTimeoutError: then it may have been committed or not, and the same call again finds out.
+        TransactionTimeoutError: the outcome is unknown, and the same call again completes the commit.
         """
         self._transactional().end(self.flush, timeout_s, commits=True)
 
     def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """Give up what was sent since `begin_transaction`; records that were not sent yet fail.
+        """Abort the records sent since `begin_transaction`. Records that were not sent to a broker yet fail.
 
         Raises TransactionFatalError, and TransactionTimeoutError: call it again.
         """
@@ -258,24 +257,26 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         group: GroupMetadata | str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit offsets with the transaction: a consumer's, as far as it has handed out, or these of a group.
+        """Commit offsets with the transaction: the positions of a consumer, or given offsets of a group.
 
-        Of a consumer the coordinator learns which member it is, and refuses one that has lost its partitions (KIP-447).
-        Raises TransactionError, TransactionStateError, and SettingError for a consumer that commits by itself.
+        The coordinator receives the member identity of a consumer, and rejects one that has lost its partitions
+        (KIP-447). Raises TransactionError, TransactionStateError, and SettingError for a consumer with auto-commit.
         """
         self._transactional().send_offsets(offsets_of(consumed, group), timeout_s)
 
     def suspend_transaction(self, timeout_s: float = CLOSE_TIMEOUT_S) -> SuspendedTransaction:
         """Flush, and leave the transaction open for another producer of this `transactional.id`, which ends it.
 
-        This one is of no use afterwards, and to be closed. Raises as `commit_transaction`, and DeliveryError.
+        This producer cannot be used afterwards, and must be closed. Raises as `commit_transaction`, and
+        DeliveryError.
         """
         return self._transactional().driver.suspend(lambda: self.flush(timeout_s))
 
     def resume_transaction(self, suspended: SuspendedTransaction) -> None:
-        """In place of `init_transactions`: be the one that commits or aborts a transaction that was suspended.
+        """Instead of `init_transactions`: take over a suspended transaction, to commit or abort it.
 
-        The same transaction may be committed again where it is not known whether it was. Raises TransactionStateError.
+        Where the outcome of a commit is unknown, the same transaction may be committed again. Raises
+        TransactionStateError.
         """
         self._transactional().driver.resume(suspended)
 
@@ -283,8 +284,8 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
     def transaction(self) -> Iterator[Self]:
         """`with producer.transaction():` begins a transaction, and commits it; an exception in the block aborts it.
 
-        Raises as `begin_transaction` and `commit_transaction`; where a commit fails in a way that leaves the producer
-        of use (TransactionAbortableError), the transaction is aborted before.
+        Raises as `begin_transaction` and `commit_transaction`. After TransactionAbortableError of the commit, the
+        transaction is aborted first.
         """
         self.begin_transaction()
         try:
@@ -299,7 +300,7 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
             raise
 
     def _abort_after(self, error: BaseException) -> None:
-        """Abort; that the producer is of no use any more replaces an error which says that it is."""
+        """Abort. A fatal error of the abort replaces an abortable `error`; any other is added to it as a note."""
         try:
             if self._transactional().driver.is_open:
                 self.abort_transaction()
@@ -314,42 +315,46 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         return self._transactions
 
     def send_columns(self, batch: ArrowArray | ArrowStream, *, topic: str | None = None) -> RowsDelivery:
-        """Send a record for every row of Arrow data: a record batch or a table of pyarrow, a DataFrame of polars, or
-        whatever else exports an array or a stream of batches; a stream is read to its end first.
+        """Send a record for every row of Arrow data.
 
-        Columns are found by name: `value` (binary or string; null is a tombstone) is required; `key` (binary or
-        string), `topic` (string, before the argument), `partition` (int32 or int64; null: as `send` without one),
-        `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value: binary>>) may be there.
-        Columns that the broker assigns are ignored: `offset`, `timestamp_type` and `producer_id`, also as
-        `timestampType` and `producerId`. So a whole take can be sent, to the topics and partitions of its rows.
+        The data is a record batch or table of pyarrow, a DataFrame of polars, or another object that exports an
+        array or a stream of batches. A stream is read to its end first.
 
-        Rows of a partition keep their order. Returns their `RowsDelivery`: `len` of it is how many were sent, and its
-        `result()` waits until they are acknowledged, or raises the first failure. Waits as `send` does.
+        Columns are found by name. `value` (binary or string; null is a tombstone) is required. Optional are `key`
+        (binary or string), `topic` (string; overrides the argument), `partition` (int32 or int64; null: as `send`
+        without one), `timestamp` (timestamp[us]; null: now) and `headers` (list<struct<key: string, value:
+        binary>>). Columns that the broker assigns are ignored: `offset`, `timestamp_type` and `producer_id`, also as
+        `timestampType` and `producerId`. So the columns of a consumer's take can be sent as they are, to the topics
+        and partitions of its rows.
 
-        Raises SettingError for a column that is missing, not known or of another type, and RecordError for a row that
-        cannot be sent, by its number: then no row was sent. Where memory stays full (BufferFullError) or the producer
-        is closed meanwhile (ClosedError), the error says how many were sent. Serializers and delivery callbacks are for
-        single records; a producer whose partitioner is a function has to be given the partitions.
+        Rows of a partition keep their order. Returns their `RowsDelivery`: its `len` is the number of rows sent, and
+        its `result()` waits until they are acknowledged, or raises the first failure. Waits as `send` does.
+
+        Raises SettingError for a column that is missing, unknown or of another type, and RecordError with the number
+        of a row that cannot be sent: then no row was sent. Where memory stays full (BufferFullError) or the producer
+        is closed meanwhile (ClosedError), the error contains the number of rows sent. Serializers and delivery
+        callbacks apply to single records only. A producer whose partitioner is a function requires the column
+        `partition`.
         """
         return sending(self, batch, topic, calls_partitioner=self._calls_partitioner)()
 
     def producer_id(self) -> tuple[int, int]:
-        """Id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to give them.
+        """Return id and epoch of this idempotent producer; waits up to `max.block.ms` for the broker to assign them.
 
-        With a `transactional.id`, those of the transaction that is open or comes next, without waiting. A batch that
-        fails for good makes the producer ask for others. Raises SettingError without `enable.idempotence`.
+        With a `transactional.id`, returns those of the open or next transaction without waiting. After a batch has
+        failed for good, the producer requests new ones. Raises SettingError without `enable.idempotence`.
         """
         if self._transactions is not None:
             return self._transactions.driver.identity()
         return self._identity()
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Wait until everything sent so far is acknowledged or given up, and its delivery callbacks have returned.
+        """Wait until every record sent so far is acknowledged or has failed, and its delivery callback has returned.
 
-        Raises the first failure of a record, with the count of those that were not delivered and their partitions; not
-        of records that have a callback, or whose failure the program has taken from their `Delivery`, or that belong to
-        a transaction. The setting `unobserved.failures` says whether it is raised or logged. Raises DeliveryError after
-        the timeout. In a delivery callback it does not wait for callbacks.
+        Raises the first failure, with the count of undelivered records and their partitions. Not included are
+        records with a callback, records of a transaction, and failures that the program has taken from a `Delivery`.
+        The setting `unobserved.failures` defines whether failures are raised or logged. Raises DeliveryError after
+        the timeout. Inside a delivery callback it does not wait for callbacks.
         """
         deadline = time.monotonic() + timeout_s
         super().flush(timeout_s)
@@ -357,10 +362,10 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         self._undelivered.report(self._failures(take=True))
 
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Flush and end; what is not acknowledged after the timeout is given up.
+        """Flush and close. Records that are not acknowledged before the timeout fail.
 
-        A transaction that is open is aborted. Every delivery callback has returned then. Raises as `flush`, when the
-        producer is closed. Where Ctrl-C ends the wait, the producer is still open.
+        An open transaction is aborted. All delivery callbacks have returned before. Raises as `flush`, once the
+        producer is closed. If Ctrl-C ends the wait, the producer is still open.
         """
         try:
             self._abort_open(timeout_s)
@@ -373,11 +378,11 @@ class Producer(native.Producer, Closing, Generic[Key, Value]):
         self._undelivered.report(self._failures(take=True))
 
     def _log_failures(self) -> None:
-        """Log what was not delivered; the engine calls this at the first `send` after a failure."""
+        """Log undelivered records; the engine calls this at the first `send` after a failure."""
         self._undelivered.warn(self._failures(take=False))
 
     def _end_at_exit(self, began: float) -> None:
-        """Close at the end of the process, which began to end at that time."""
+        """Close at the end of the process, which began to end at the time `began`."""
 
         def close() -> None:
             try:

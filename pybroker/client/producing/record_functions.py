@@ -1,6 +1,6 @@
-"""The functions that a program gives a producer for its records: serializers, a partitioner, a delivery callback.
+"""A program's functions for the records of a producer: serializers, a partitioner, a delivery callback.
 
-Owns their types and the refusal of what cannot be called. The engine calls them (`native/py/src/client/draft.rs`).
+Owns their types, and the check that they are callable. The engine calls them (`native/py/src/client/draft.rs`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pybroker.client.errors import SettingError
 from pybroker.client.producing.delivery_callbacks import OnDelivery
 
 if TYPE_CHECKING:
-    # The default (PEP 696) is known to type checkers before Python 3.13.
+    # Type checkers support the default (PEP 696) before Python 3.13.
     from typing_extensions import TypeVar
 
     Key = TypeVar("Key", default=bytes | bytearray)
@@ -24,14 +24,14 @@ else:
     Key, Value = TypeVar("Key"), TypeVar("Value")
 
 Serializer = Callable[[Any], bytes | bytearray | None]
-"""From a key or value of the program's to bytes. None is not given to it: it is a missing key, or a tombstone."""
+"""Converts a key or value to bytes. It is not called for None, which is a missing key, or a tombstone."""
 Partitioner = Callable[[bytes | None, Sequence[int], Sequence[int]], int]
-"""From a serialized key, all partitions and those that have a leader to one of them; as aiokafka's."""
+"""Returns a partition, from a serialized key, all partitions and those that have a leader; as aiokafka's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """What a program's records go through on their way into the engine."""
+    """The functions that are applied to a producer's records."""
 
     key_serializer: Serializer | None = None
     value_serializer: Serializer | None = None
@@ -40,7 +40,7 @@ class Functions:
     on_delivery: OnDelivery | None = None
 
     def __post_init__(self) -> None:
-        """Raise SettingError for what cannot be called."""
+        """Raise SettingError for an object that is not callable."""
         for name in ("key_serializer", "value_serializer", "partitioner", "on_delivery"):
             value = getattr(self, name)
             if value is not None and not callable(value) and not (name == "partitioner" and isinstance(value, str)):

@@ -1,4 +1,4 @@
-"""Where a record was written, as producers report it."""
+"""The topic, partition and offset of a written record, as producers return it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a producer does about records that were not delivered and whose failure the program has not taken.
+"""Reports undelivered records whose failure the program has not observed.
 
-Owns the words, the log line of each partition and cause, and the error of `flush` and `close`. The engine counts the
-records of a blocking producer (`native/client/src/producer/failures.rs`); `UnobservedFutures` those of an asyncio one.
+Owns the messages: the log message of each partition and cause, and the error of `flush` and `close`. The engine
+counts the records of a blocking producer (`native/client/src/producer/failures.rs`); `UnobservedFutures` those of an
+asyncio one.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from pybroker.client.producing.record_metadata import RecordMetadata
 
 Failure = tuple[Exception, str, int, int]
-"""What the first record met, topic, partition, and how many records there are."""
+"""The error of the first record, topic, partition, and the number of records."""
 
 _NAMED_AT_MOST = 10
 _KEPT_AT_MOST = 10_000
-"""Failed futures that are kept one by one; of more, only their count by partition."""
+"""Maximum number of failed futures that are kept; of more, only their count by partition."""
 _log = logging.getLogger("pybroker.client")
 
 
 class Undelivered:
-    """One producer's."""
+    """The reports of one producer."""
 
     def __init__(self, mode: str) -> None:
         """`mode` is the setting `unobserved.failures`."""
@@ -43,7 +44,7 @@ class Undelivered:
                 _log.warning("%s not delivered: %s", _describe([(error, topic, partition, records)]), error)
 
     def report(self, failures: Sequence[Failure]) -> None:
-        """Raise the first failure, with the count of records and their partitions; or log it, as the setting says."""
+        """Raise or log the first failure, with the count of records and their partitions."""
         if not failures:
             return
         self.warn(failures)
@@ -63,15 +64,15 @@ class UnobservedFutures:
     def __init__(self) -> None:
         self._futures: list[tuple[asyncio.Future[RecordMetadata], Failure]] = []
         self._further: list[Failure] = []
-        """Those that are not kept any more; by partition, the first and the count."""
+        """Failures whose futures are not kept: by partition, the first error and the count."""
 
     def add(self, future: asyncio.Future[RecordMetadata], error: Exception, metadata: RecordMetadata) -> None:
-        """Note a future that has failed."""
+        """Add a failed future."""
         self._futures.append((future, (error, metadata.topic, metadata.partition, 1)))
 
     def failures(self, *, take: bool) -> list[Failure]:
-        """The failures that nobody has retrieved, by partition. With `take` they are forgotten, and count as such."""
-        # asyncio has no other sign of it; it logs a future that is collected while this is true.
+        """Return the failures that were not retrieved, by partition. With `take` they then count as retrieved."""
+        # asyncio has no other indication. It logs a future that is garbage-collected while this is true.
         self._futures = [entry for entry in self._futures if entry[0]._log_traceback]
         found = _sums((*self._further, *(failure for _, failure in self._futures)))
         if take or len(self._futures) > _KEPT_AT_MOST:
@@ -83,7 +84,7 @@ class UnobservedFutures:
 
 
 def _sums(failures: Iterable[Failure]) -> list[Failure]:
-    """Return one failure for each partition: the first, and the count of all."""
+    """Merge the failures of each partition: the first error, and the total count."""
     sums: dict[tuple[str, int], tuple[Exception, int]] = {}
     for error, topic, partition, records in failures:
         first, count = sums.get((topic, partition), (error, 0))
@@ -100,5 +101,5 @@ def _describe(failures: Sequence[Failure]) -> str:
 
 
 def noted(error: BaseException, failure: ClientError) -> None:
-    """Add the failure of a close to the error that caused the close, as a note."""
+    """Add the failure of a close as a note to the error that caused the close."""
     error.add_note(f"while the producer was closed: {failure}")

@@ -1,7 +1,7 @@
-"""Sends of an asyncio producer that wait for their topic's metadata or for memory: first come, first served.
+"""Sends of an asyncio producer that wait for their topic's metadata or for memory, in order.
 
-Owns the order: while a record of a topic waits, every later one of that topic waits behind it. A record that waits is
-in no batch, so a send that is cancelled leaves nothing behind.
+Owns the order: while a record of a topic waits, later records of that topic queue behind it. A waiting record is in
+no batch, so a cancelled send leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from pybroker.client import native
 
 _WOKEN = 64
-"""Sends of a topic that try at one wake-up; each that succeeds wakes the one at the front."""
+"""Sends of a topic that retry at one wake-up. Each success wakes the next one."""
 
 
 class _Entry:
@@ -32,15 +32,15 @@ class _Entry:
 
 
 class WaitingSends:
-    """One producer's sends that wait, by topic."""
+    """The waiting sends of one producer, by topic."""
 
     def __init__(self, producer: native.Producer, max_block_s: float) -> None:
         self._producer, self._max_block_s = producer, max_block_s
         self.queues: dict[str, deque[_Entry]] = {}
-        """By topic; a topic is here while any of its sends waits."""
+        """Queues by topic; a topic is present while any of its sends waits."""
 
     async def wait(self, topic: str, outgoing: native.Outgoing, watcher: object) -> None:
-        """Add the record when it is at the front and has room. Raises ClientError after `max.block.ms`."""
+        """Append the record once it is first in its queue and fits. Raises ClientError after `max.block.ms`."""
         loop = asyncio.get_running_loop()
         queue, entry = self.queues.setdefault(topic, deque()), _Entry(loop)
         queue.append(entry)
@@ -62,7 +62,7 @@ class WaitingSends:
                 del self.queues[topic]
 
     def wake(self) -> None:
-        """There may be room, or metadata, or an end."""
+        """Retry waiting sends: memory may be free, metadata present, or the producer closed."""
         for queue in self.queues.values():
             for entry, _ in zip(queue, range(_WOKEN), strict=False):
                 entry.wake()

@@ -1,10 +1,10 @@
-"""How a client's connections are secured: from settings to what sessions and exchanges are made of.
+"""Security of a client's connections: from settings to TLS sessions and SASL exchanges.
 
-Owns the reading of stores and credentials, and the renewal of bearer tokens. The machines themselves are native
-(`native/tls`, `native/secure/src/sasl`), one for the native engine and for asyncio. Must not know requests.
+Owns the loading of stores and credentials, and the renewal of bearer tokens. TLS and SASL themselves are native
+(`native/tls`, `native/secure/src/sasl`), shared by the native engine and asyncio. Must not know requests.
 
-    tls       trust and key stores, of files or of texts
-    sasl      credentials, of a login module or of a user and a password
+    tls       trust and key stores, from files or PEM texts
+    sasl      credentials, from a login module or a user and a password
     bearer    OAUTHBEARER's tokens, and the thread that renews them
     kerberos  GSSAPI, by the system's library
 """
@@ -24,9 +24,9 @@ __all__ = ["BearerToken", "open_security"]
 
 
 def open_security(settings: SecuritySettings) -> None:
-    """Make what a client's connections are encrypted with and sign in with, once; files are read here.
+    """Create the TLS and SASL objects of a client's connections, once; files are read here.
 
-    Sets `tls` and `credentials`. Raises SettingError, and AuthenticationError where no token can be had.
+    Sets `tls` and `credentials`. Raises SettingError, and AuthenticationError where no token can be obtained.
     """
     if settings.is_encrypted and settings.tls is None:
         settings.__dict__["tls"] = open_tls(settings)

@@ -1,8 +1,8 @@
-"""OAUTHBEARER's tokens: where they come from, and that there is always one that lasts.
+"""OAUTHBEARER's tokens: their sources, and their renewal before they expire.
 
-Owns the client credentials grant (RFC 6749, 4.4; KIP-768), tokens of files and of the program's own function, and one
-thread for each client that fetches the next token before the last one ends. That thread ends with the credentials.
-Tokens that nobody signs are `unsecured`'s.
+Owns the client credentials grant (RFC 6749, 4.4; KIP-768), tokens from files and from a function of the program, and
+one thread for each client that fetches the next token before the last one expires. That thread ends with the
+credentials. Unsigned tokens belong to `unsecured`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _EXTENSION = re.compile(r"[A-Za-z]+")
 _LONGEST_ANSWER = 1 << 20
 _DEFAULT_TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 5.0
-"""How often the thread checks whether its client is still there."""
+"""Interval at which the thread checks whether its client still exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token, and until when it lasts in seconds of Unix time (None: for ever, or its own claim `exp` says it)."""
+    """A token, and its expiry in seconds of Unix time (None: never, or as its claim `exp` defines)."""
 
     value: str = field(repr=False)
     expires_s: float | None = None
@@ -51,7 +51,7 @@ class BearerToken:
 
 
 def open_bearer(settings: SecuritySettings, options: Mapping[str, str]) -> native.SaslCredentials:
-    """Fetch the first token, and have later ones fetched in time. Raises SettingError, AuthenticationError."""
+    """Fetch the first token, and start the renewal of later ones. Raises SettingError, AuthenticationError."""
     fetch = _source(settings, options)
     credentials = native.SaslCredentials.oauthbearer()
     token = _fetched(fetch)
@@ -155,7 +155,7 @@ def _put(credentials: native.SaslCredentials, token: BearerToken) -> None:
 
 
 def _end_of(token: BearerToken) -> float | None:
-    """Return when a token ends, in seconds of Unix time: what came with it, else its claim `exp`."""
+    """Return the expiry of a token in seconds of Unix time: the given one, else its claim `exp`."""
     if token.expires_s is not None:
         return token.expires_s
     parts = token.value.split(".")
@@ -169,7 +169,9 @@ def _end_of(token: BearerToken) -> float | None:
 
 
 class _Renewal:
-    """Fetches the next token before the last one ends (`sasl.login.refresh.*`), while somebody has the credentials."""
+    """Fetches the next token before the last one expires (`sasl.login.refresh.*`), while the credentials are
+    referenced.
+    """
 
     def __init__(
         self,
@@ -186,7 +188,7 @@ class _Renewal:
         self._longest_rest_ms = settings.sasl_login_retry_backoff_max_ms
 
     def run(self, token: BearerToken) -> None:
-        """Renew until the credentials are gone, or a token says no end."""
+        """Renew until the credentials are freed, or a token never expires."""
         failures = 0
         pause = self._pause(token)
         while pause is not None and self._wait(pause):
@@ -202,7 +204,7 @@ class _Renewal:
             pause = self._pause(token)
 
     def _wait(self, pause: float) -> bool:
-        """Wait, and return whether anybody else has the credentials still."""
+        """Wait, and return whether the credentials are still referenced elsewhere."""
         until = time.monotonic() + pause
         while not self._credentials.is_abandoned and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, _POLL_INTERVAL_S))

@@ -1,9 +1,9 @@
-"""GSSAPI from the client's side (RFC 4752, by Kerberos alone): a ticket for the broker shows who connects.
+"""The client side of GSSAPI (RFC 4752, Kerberos only): authenticates with a ticket for the broker.
 
-Owns which login module's options say where tickets come from, the messages around the security context, and clients'
-use of the package `gssapi` (`pybroker.security.kerberos_library`). Tickets are fetched and renewed by the system's
-library. Must not know frames: native exchanges call this (`native.SaslCredentials.gssapi`), on the threads that sign
-connections in.
+Owns the login module options for the source of tickets, the messages around the security context, and the client's
+use of the package `gssapi` (`pybroker.security.kerberos_library`). The system's library fetches and renews tickets.
+Must not know frames: native exchanges call this (`native.SaslCredentials.gssapi`), on the threads that authenticate
+connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 _NO_LAYER = 1
-"""The bit of RFC 4752 that says: what follows is sent as it is."""
+"""The bit of RFC 4752 for no security layer: later bytes are sent unprotected."""
 _OFFER_BYTES = 4
 
 
@@ -32,15 +32,15 @@ class Context(Protocol):
     """The initiating side of one security context. Calls raise AuthenticationError."""
 
     def initiate(self, token: bytes | None) -> bytes:
-        """Take the broker's token, None at first; returns what is for the broker, which may be nothing."""
+        """Process the broker's token, None at first. Returns the token for the broker, which may be empty."""
 
     @property
     def stands(self) -> bool:
-        """Whether both sides know each other."""
+        """Whether the context is established."""
 
     @property
     def principal(self) -> str:
-        """Who connects."""
+        """Return the principal of the client."""
 
     def wrap(self, message: bytes) -> bytes:
         """Sign a message for the broker."""
@@ -57,7 +57,7 @@ class Initiation:
         self._has_chosen = False
 
     def step(self, token: bytes) -> bytes | None:
-        """Take a token of the broker's; returns the next one for it, None at the end. Raises AuthenticationError."""
+        """Process a token of the broker. Returns the next one for it, None at the end. Raises AuthenticationError."""
         if self._has_chosen:
             if token:
                 raise AuthenticationError("the broker goes on where GSSAPI ends")
@@ -72,7 +72,7 @@ class Initiation:
 
 
 def open_kerberos(settings: SecuritySettings, options: Mapping[str, str]) -> native.SaslCredentials:
-    """Make credentials whose tokens are tickets; `options` are those of the login module. Raises SettingError."""
+    """Create credentials that use tickets; `options` are those of the login module. Raises SettingError."""
     if find_spec("gssapi") is None:
         raise SettingError(
             f"sasl.mechanism=GSSAPI{settings.by_default}: it needs the package that speaks Kerberos: "
@@ -86,7 +86,7 @@ def open_kerberos(settings: SecuritySettings, options: Mapping[str, str]) -> nat
 def build_begin(
     open_context: Callable[[str], Context],
 ) -> Callable[[str], tuple[Callable[[bytes], bytes | None], bytes]]:
-    """Return what begins an exchange with a host, as native exchanges call it."""
+    """Return the function that starts an exchange with a host, as native exchanges call it."""
 
     def begin(host: str) -> tuple[Callable[[bytes], bytes | None], bytes]:
         context = open_context(host)
@@ -111,7 +111,7 @@ def _service(settings: SecuritySettings, options: Mapping[str, str]) -> str:
 
 
 def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Return where tickets and keys are, in the names of the system's library; None: the library's own defaults.
+    """Return the location of tickets and keys, in the terms of the system's library; None: the library's defaults.
 
     Tickets for a key table's keys are kept in memory, apart from those of other clients. Raises SettingError.
     """
@@ -152,7 +152,7 @@ class InitiatedContext(LibraryContext):
     def initiate(self, token: bytes | None) -> bytes:
         """As `Context.initiate`."""
         answer: bytes | None = self._called(lambda: self._context.step(token))
-        # A failure that has a token for the broker is raised by the next check of the context.
+        # A failure with a token for the broker is raised by the next check of the context.
         self._called(lambda: self._context.complete)
         return answer or b""
 

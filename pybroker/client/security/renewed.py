@@ -1,8 +1,9 @@
-"""What connections are secured with that are made while a process lives: stores are read again when they change.
+"""TLS and credentials of new connections in a long-lived process: stores are reloaded when they change.
 
-Owns when that is looked at: before a connection is made. One that is open stays as it began. Credentials are made anew
-only where the settings that say who connects have changed: a token or a ticket has its own renewal, and a server of
-tokens is asked at the start and by a thread, never by the loop. Must not know who connects, nor where to.
+Owns the time of the check: before a connection is opened. Open connections are not affected. Credentials are
+recreated only where the settings of the identity have changed, because tokens and tickets have a renewal of their
+own, and token servers are queried at the start and by a thread, never on the loop. Must not know the users of the
+connections.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class RenewedSecurity:
     """TLS and credentials of one kind of connections. Used from one thread."""
 
     def __init__(self, what: str, properties: Mapping[str, str]) -> None:
-        """Read what `properties`, keys of Kafka's clients, name; `what` is what lines of the log call the connections.
+        """Load the stores and credentials of `properties`, which are keys of Kafka's clients; `what` names the
+        connections in log messages.
 
         Raises ConfigError.
         """
@@ -42,22 +44,22 @@ class RenewedSecurity:
 
     @property
     def tls(self) -> native.ClientTls | None:
-        """What connections go through, as it is now; None: they are not encrypted."""
+        """Return the current TLS object of connections; None: they are not encrypted."""
         self._reload_changed_files()
         return self._settings.tls
 
     @property
     def credentials(self) -> native.SaslCredentials | None:
-        """Who connects; None: nobody asks."""
+        """Return the current credentials; None: connections do not authenticate."""
         return self._settings.credentials
 
     def secure(self, settings: SecuritySettings) -> None:
-        """Have connections that are made by these settings from now on secured."""
+        """Set TLS and credentials of connections that are opened with these settings from now on."""
         values = settings.__dict__
         values["tls"], values["credentials"] = self.tls, self.credentials
 
     def reconfigure(self, properties: Mapping[str, str]) -> None:
-        """Take changed settings; those that cannot be read are logged, and the ones before them stay."""
+        """Apply changed settings. Invalid ones are logged, and the previous ones are kept."""
         if properties != self._properties:
             self._renew(dict(properties))
 
@@ -66,7 +68,7 @@ class RenewedSecurity:
             self._renew(self._properties)
 
     def _renew(self, properties: dict[str, str]) -> None:
-        # The stamp is taken first: what changes while it is read is read again.
+        # The stamp is taken first, so that a store that changes while it is read is read again.
         self._stamp = _stamp(properties)
         is_same = _login_of(properties) == _login_of(self._properties)
         try:
@@ -82,7 +84,7 @@ class RenewedSecurity:
 
 
 def _login_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what says who connects."""
+    """Return the settings that define the client's identity."""
     return {key: text for key, text in properties.items() if not key.startswith("ssl.")}
 
 
@@ -91,7 +93,7 @@ def _asks_a_server(properties: Mapping[str, str]) -> bool:
 
 
 def _read(what: str, properties: Mapping[str, str], kept: native.SaslCredentials | None) -> SecuritySettings:
-    """Read what properties name, but for credentials that are kept. Raises ConfigError."""
+    """Load TLS and credentials from properties, except credentials that are kept. Raises ConfigError."""
     settings = SecuritySettings(properties)
     settings.__dict__["credentials"] = kept
     settings.__dict__["named"] = frozenset(properties)
@@ -104,7 +106,7 @@ def _read(what: str, properties: Mapping[str, str], kept: native.SaslCredentials
 
 
 def _stamp(properties: Mapping[str, str]) -> _Stamp:
-    """Return what shows that one of the stores has changed; one that is not there has not."""
+    """Return values that change when one of the stores changes. A missing store has no value."""
     found = []
     for key in ("ssl.keystore.location", "ssl.truststore.location"):
         location = properties.get(key)
@@ -112,7 +114,7 @@ def _stamp(properties: Mapping[str, str]) -> _Stamp:
             continue
         try:
             status = Path(location).stat()
-        except (OSError, ValueError):  # A text with a NUL in it is no path: ValueError.
+        except (OSError, ValueError):  # A text with a NUL is no path: ValueError.
             continue
         found.append((location, status.st_mtime_ns, status.st_ino))
     return tuple(found)

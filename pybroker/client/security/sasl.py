@@ -1,7 +1,7 @@
-"""From `sasl.*` settings to the credentials that a client shows.
+"""From `sasl.*` settings to a client's credentials.
 
-Owns which settings give a user and a password, and Kafka's login modules. The mechanisms are native
-(`native/secure/src/sasl`). No message shows a password or a token.
+Owns the settings of user and password, and Kafka's login modules. The mechanisms are native
+(`native/secure/src/sasl`). Messages never contain passwords or tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MODULES = {
 
 
 def open_credentials(settings: SecuritySettings) -> native.SaslCredentials:
-    """Make the credentials that settings name. Raises SettingError."""
+    """Create the credentials that the settings define. Raises SettingError."""
     mechanism = settings.mechanism
     options = _options(settings, mechanism)
     if mechanism == "OAUTHBEARER":

@@ -1,7 +1,7 @@
-"""From `ssl.*` settings to what a client's TLS is made of.
+"""From `ssl.*` settings to a client's TLS object.
 
-Owns which store is read, in which form, with which password, and the sentences for those that cannot be. What the bytes
-mean is native (`native/tls/src/material.rs`). No message shows a password or a part of a key.
+Owns the choice of stores, their format and passwords, and the error messages. The native side parses the bytes
+(`native/tls/src/material.rs`). Messages never contain passwords or parts of keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PEM = b"-----BEGIN "
 
 @dataclass(slots=True)
 class KeyMaterial:
-    """What the native side takes: bytes of PEM, or of PKCS #12 with a password. None: not given."""
+    """The native side's input: bytes of PEM, or of PKCS #12 with a password. None: not given."""
 
     verifies_name: bool
     protocols: list[str]
@@ -36,7 +36,7 @@ class KeyMaterial:
 
 
 def open_tls(settings: SecuritySettings) -> native.ClientTls:
-    """Read the stores that settings name. Raises SettingError."""
+    """Load the stores that the settings name. Raises SettingError."""
     suites = settings.ssl_cipher_suites
     material = KeyMaterial(
         verifies_name=settings.ssl_endpoint_identification_algorithm == "https",
@@ -117,7 +117,7 @@ def _bytes_of(key: str, value: str) -> bytes:
 
 
 def _pem_text(text: str) -> bytes:
-    # In a file of properties the lines of a PEM text are parted by the two characters \n.
+    # In a properties file the lines of a PEM text are separated by the two characters \n.
     return text.replace("\\n", "\n").encode()
 
 
@@ -129,7 +129,7 @@ def _read(key: str, location: str) -> bytes:
 
 
 def _is_pem(key: str, store: bytes, type_key: str, type_: str, settings: SecuritySettings) -> bool:
-    """Return whether a store is PEM; else it is PKCS #12. Raises SettingError for another form than is said."""
+    """Return whether a store is PEM; else it is PKCS #12. Raises SettingError for a store that contradicts its type."""
     if store.startswith(_JKS):
         raise SettingError(
             f"{key}: the store has Java's own form, JKS, which cannot be read; convert it: keytool -importkeystore "

@@ -1,8 +1,7 @@
-"""Tokens of OAUTHBEARER that a client makes itself and nobody signs, of a login module's options `unsecuredLogin*`.
+"""Unsigned OAUTHBEARER tokens that a client creates from a login module's options `unsecuredLogin*`.
 
-Owns those options and their rules. Such a token says what its bearer likes: listeners take it only where their
-settings name the class that does (`pybroker/config/security/oauth.py`), which is for tests and for networks that
-others cannot reach.
+Owns those options and their rules. The claims of such a token are unverified. Listeners accept it only where their
+settings name the class that does so (`pybroker/config/security/oauth.py`), for tests and isolated networks.
 
 Source: Kafka's OAuthBearerUnsecuredLoginCallbackHandler.
 """
@@ -29,12 +28,12 @@ _OF_TIME = ("iat", "exp")
 
 
 def makes_own(options: Mapping[str, str]) -> bool:
-    """Whether the options of a login module say that the client makes its tokens."""
+    """Whether the options of a login module make the client create its tokens."""
     return any(name.startswith(UNSECURED_LOGIN) for name in options)
 
 
 def build_claims(options: Mapping[str, str], now_s: float) -> dict[str, Any]:
-    """Return what a token of that moment, in seconds of Unix time, says. Raises SettingError."""
+    """Return the claims of a token created at `now_s`, in seconds of Unix time. Raises SettingError."""
     claims: dict[str, Any] = {}
     for name, text in options.items():
         if name.startswith(_STRING):
@@ -42,7 +41,7 @@ def build_claims(options: Mapping[str, str], now_s: float) -> dict[str, Any]:
         elif name.startswith(_NUMBER):
             claims[name.removeprefix(_NUMBER)] = _number(name, text)
         elif name.startswith(_LIST):
-            # The first character is what stands between the items.
+            # The first character is the separator of the items.
             claims[name.removeprefix(_LIST)] = text[1:].split(text[0]) if len(text) > 1 else []
     user = options.get(_PRINCIPAL) or "sub"
     if not isinstance(claims.get(user), str) or not claims[user].strip():
@@ -53,7 +52,7 @@ def build_claims(options: Mapping[str, str], now_s: float) -> dict[str, Any]:
     lifetime_s = _number(_LIFETIME, options.get(_LIFETIME) or _DEFAULT_LIFETIME)
     if lifetime_s <= 0:
         raise SettingError(f"sasl.jaas.config: {_LIFETIME}={lifetime_s:g}: must be a number above 0")
-    # A listener may take no token of a later time than its own.
+    # A listener may reject a token that was issued later than its own clock.
     return {"iat": int(now_s), "exp": int(now_s) + lifetime_s, **claims}
 
 
@@ -64,7 +63,7 @@ def encode(claims: Mapping[str, Any]) -> str:
 
 
 def extensions_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what is sent beside the token (KIP-342)."""
+    """Return the SASL extensions that are sent with the token (KIP-342)."""
     return {name.removeprefix(_EXTENSION): text for name, text in options.items() if name.startswith(_EXTENSION)}
 
 

@@ -1,17 +1,17 @@
 """The settings of clients: Kafka's keys, types, ranges, defaults and the rules between them.
 
-Owns the clients' defaults and every judgement of a setting; the native side receives complete structures. Every key of
-Kafka's clients is known here: it is honoured, or taken without an effect that a program could see, or refused by name.
-Must not know a broker, a socket or a record.
+Owns the clients' defaults and all validation; the native side receives complete structures. Every key of Kafka's
+clients is declared here. Each is honoured, or accepted where it has no visible effect, or rejected by name. Must not
+know a broker, a socket or a record.
 
-    base              how properties become settings; unknown keys, keys of other clients
-    keys              keys that hold one value only, because the client does no other
-    security          how connections are encrypted, and who connects
-    connection        what every client has beside that, and what an admin has beside it
+    base              parsing of properties; unknown keys, keys of other clients
+    keys              keys with one allowed value, because the client supports no other
+    security          encryption and authentication of connections
+    connection        further settings of every client, and those of an admin
     producer          producers
     consumer          fetchers and consumers
     offset_reset      `auto.offset.reset` and its durations
-    librdkafka_names  what librdkafka calls some of them
+    librdkafka_names  librdkafka's names of some keys
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How properties become a client's settings: which keys there are, what is wrong with a key or a value.
+"""From properties to a client's settings: validation of keys and values.
 
-Owns the order of judgement (key, value, rules between values) and its words. Must not know any particular key but
-`bootstrap.servers`.
+Owns the order of validation (key, value, rules between values) and its messages. Must not know particular keys
+except `bootstrap.servers`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class ClientSettings(Settings):
     client: ClassVar[str]
     """The kind of client, for messages: `a producer`."""
     kinds: ClassVar[list[type[ClientSettings]]] = []
-    """Every class of settings of a client."""
+    """Every class of client settings."""
     objects: ClassVar[frozenset[str]] = frozenset()
-    """Keys whose values may be Python objects; the code that uses them checks them."""
+    """Keys whose values may be Python objects. The code that uses them validates them."""
     unused: ClassVar[frozenset[str]] = frozenset()
-    """Keys that are declared for several kinds of client, and that this kind has no use for."""
+    """Keys that are declared for several kinds of clients, and have no effect on this kind."""
 
     named: frozenset[str]
-    """The keys that were given, `given` and those whose values are objects."""
+    """The keys that were given: those of `given`, and those whose values are objects."""
 
     bootstrap_servers = string("", "`host:port` of brokers to begin with, comma-separated or a list, at least one.")
 
@@ -49,10 +49,10 @@ class ClientSettings(Settings):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """Read Kafka's keys; values are text, numbers, booleans, or lists where Kafka takes lists. None: not given.
+        """Parse Kafka's keys. Values are texts, numbers, booleans, or lists where Kafka accepts lists; None: not given.
 
-        Raises SettingError for a key that no client knows, or that this one cannot honour, for a value of another type
-        or out of range, and for values that do not go together.
+        Raises SettingError for a key that is unknown to all clients or not supported by this one, for a value of
+        another type or out of range, and for values that exclude each other.
         """
         texts = {}
         for key, value in properties.items():
@@ -77,7 +77,7 @@ class ClientSettings(Settings):
 
     @classmethod
     def check(cls, properties: Mapping[str, Any]) -> None:
-        """Refuse what a client with these properties would refuse, whatever its servers are. Raises SettingError."""
+        """Raise SettingError for properties that a client would reject, whatever its servers are."""
         cls.from_properties({_SERVERS: "any:1", **properties})
 
     @classmethod
@@ -87,7 +87,7 @@ class ClientSettings(Settings):
         properties: Mapping[str, Any] | None,
         defaults: Mapping[str, Any] | None = None,
     ) -> Self:
-        """The settings of a client that is being made; keys without effect are logged at WARN. Raises SettingError."""
+        """Return the settings of a new client. Keys without effect are logged at WARN. Raises SettingError."""
         if isinstance(bootstrap_servers, Mapping):
             raise SettingError(f"{_SERVERS} come first, the settings second: ('localhost:9092', {{...}})")
         given = dict(properties or {})
@@ -102,15 +102,16 @@ class ClientSettings(Settings):
 
     @classmethod
     def without_effect(cls, properties: Mapping[str, Any]) -> list[str]:
-        """The keys of `properties` that change nothing here, sorted: other clients' keys, and those that nothing reads.
+        """Return the keys of `properties` that have no effect, sorted: other clients' keys, and those that nothing
+        reads.
 
-        A key that holds its default, or is unknown, counts among them only when it is not this client's.
+        A key with its default value, or an unknown key, is included only when it is not declared for this client.
         """
         return sorted(key for key, value in properties.items() if value is not None and cls._is_idle(key, value))
 
     @classmethod
     def acting(cls, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of another client's `properties` that have an effect here; that client warns of unknown ones."""
+        """Return those of another client's `properties` that have an effect here. That client logs unknown ones."""
         idle = cls.without_effect(properties)
         return {key: value for key, value in properties.items() if key not in idle}
 
@@ -123,7 +124,7 @@ class ClientSettings(Settings):
 
     @classmethod
     def _check_key(cls, key: object, value: Any) -> None:
-        """Refuse a key that nobody knows, or that cannot be honoured. Raises SettingError."""
+        """Raise SettingError for a key that is unknown to all clients, or not supported by this one."""
         if not isinstance(key, str):
             raise SettingError(f"{key!r} is no setting: keys are texts, like {_SERVERS}")
         if any(key in kind.keys for kind in cls.kinds):
@@ -137,14 +138,14 @@ class ClientSettings(Settings):
         raise SettingError(f"{key}={shown(key, value)}: {cls.client} has no such setting{hint}")
 
     def _complete(self) -> None:
-        """Hold the values against each other, and derive what depends on several. Raises SettingError."""
+        """Check the rules between values, and derive values that depend on several. Raises SettingError."""
 
     def _check_security(self) -> None:
-        """Hold the values of `ssl.*` and `sasl.*` against each other. Raises SettingError."""
+        """Check the rules between values of `ssl.*` and `sasl.*`. Raises SettingError."""
 
 
 def shown(key: str, value: object) -> str:
-    """Return a value for a message: of a key that may hold a secret, none of it."""
+    """Return a value for a message; the value of a key that may contain a secret is hidden."""
     return "[hidden]" if any(word in key.lower() for word in _SECRET) else str(value)
 
 

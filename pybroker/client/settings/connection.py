@@ -15,7 +15,7 @@ _ANY_TRUTH = ("true", "false")
 
 
 class ConnectionSettings(SecuritySettings):
-    """What it takes to find a cluster, to ask its brokers, and to wait for them."""
+    """Settings for finding a cluster, connecting to it, and request timeouts."""
 
     client_id = string("pybroker", "The name of this client in requests, and in the broker's logs and quotas.")
     request_timeout_ms = integer(30_000, "The longest wait for the answer to a request.", at_least=0)
@@ -84,7 +84,7 @@ class AdminSettings(ConnectionSettings):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """As for every client; controllers stand in for the servers. Raises SettingError."""
+        """Parse as every client; bootstrap.controllers may replace the servers. Raises SettingError."""
         controllers = properties.get(_CONTROLLERS)
         if controllers:
             if properties.get("bootstrap.servers"):

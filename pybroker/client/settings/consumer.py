@@ -11,7 +11,7 @@ from pybroker.client.settings.offset_reset import offset_reset, reset_duration_m
 from pybroker.config.key import boolean, integer, optional_boolean, optional_string, string
 
 _BROKER_DECIDES = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
-"""Keys that a member of KIP-848's protocol cannot set."""
+"""Keys that are invalid with the protocol of KIP-848."""
 _SHARE = "there are no share consumers yet"
 
 
@@ -59,12 +59,12 @@ class FetcherSettings(ConnectionSettings):
 
     @property
     def stops_at_new_leader(self) -> bool:
-        """Whether a partition is read on only when its position was looked up at a new leader (KIP-320)."""
+        """Whether the fetcher stops at a new leader until its position is validated (KIP-320)."""
         return False
 
     @property
     def auto_offset_reset_ms(self) -> int | None:
-        """With `by_duration`: how far back."""
+        """Return the duration of `by_duration` in ms; None for other values."""
         return reset_duration_ms(self.auto_offset_reset)
 
 
@@ -106,12 +106,12 @@ class ConsumerSettings(FetcherSettings):
 
     @property
     def stops_at_new_leader(self) -> bool:
-        """A consumer looks its positions up."""
+        """True: a consumer validates its positions."""
         return True
 
     @property
     def commits_itself(self) -> bool:
-        """Whether offsets are committed without being asked."""
+        """Whether the consumer commits offsets automatically."""
         return self.group_id is not None if self.enable_auto_commit is None else self.enable_auto_commit
 
     def _complete(self) -> None:

@@ -1,7 +1,7 @@
-"""Declarations of keys that this client cannot honour in full: each holds the values whose meaning the client keeps.
+"""Declarations of keys that this client does not fully support: each accepts only values whose meaning is honoured.
 
-Owns the sentences by which other values are refused. Whatever Kafka's clients know and this one does not do is declared
-by one of these, so that a setting is never passed over in silence.
+Owns the messages that reject other values. Every key of Kafka's clients that has no support is declared by one of
+these functions, so that no setting is silently ignored.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from pybroker.config.key import Key, Kind
 
 
 def fixed(default: str | None, doc: str, *, only: tuple[str, ...] = (), because: str) -> Key[str | None]:
-    """Declare a key that may hold these texts, in any case, or be absent; another is refused with the reason.
+    """Declare a key that may have one of these texts, in any case, or be absent. Other values are rejected with the
+    reason.
 
-    `because` goes on after "must be ...: ".
+    `because` continues the text "must be ...: ".
     """
     allowed = " or ".join(text or "empty" for text in only) or "absent"
     return Key(
@@ -27,5 +28,5 @@ def fixed(default: str | None, doc: str, *, only: tuple[str, ...] = (), because:
 
 
 def no_classes(doc: str, because: str, *, only: tuple[str, ...] = ("",)) -> Key[str | None]:
-    """Declare a list of Java classes, which has to be empty, or one of the texts of `only`."""
+    """Declare a list of Java classes, which must be empty, or one of the texts of `only`."""
     return fixed("", doc, only=only, because=because)

@@ -1,6 +1,6 @@
-"""Settings that librdkafka, and confluent-kafka with it, call by other names than Kafka's clients do.
+"""Settings with different names in librdkafka (and confluent-kafka) than in Kafka's clients.
 
-Owns the translation, for error messages. librdkafka's names are those of its CONFIGURATION.md; a name that both have is
+Owns the translation, for error messages. librdkafka's names are from its CONFIGURATION.md; names that both have are
 not listed.
 """
 
@@ -46,4 +46,4 @@ KAFKAS_NAMES = {
     "throttle_cb": None,
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
 }
-"""Kafka's name of what librdkafka calls so; None where Kafka's clients have nothing of the kind."""
+"""Kafka's name by librdkafka's name; None where Kafka's clients have no such setting."""

@@ -1,4 +1,4 @@
-"""`auto.offset.reset`: where reading begins without an offset, and ISO 8601 durations as Java reads them (KIP-1106)."""
+"""`auto.offset.reset`: the position without a committed offset, and ISO 8601 durations in Java's syntax (KIP-1106)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ def offset_reset() -> Key[str]:
 
 
 def reset_duration_ms(text: str) -> int | None:
-    """How far back a reset `by_duration` goes; None for the others. Raises SettingError for what is no duration."""
+    """Return the duration of a reset `by_duration` in ms; None for other resets. Raises SettingError for an invalid
+    one.
+    """
     kind, _, duration = text.partition(":")
     return parse_duration_ms(duration) if kind == _BY_DURATION else None
 
 
 def parse_duration_ms(text: str) -> int:
-    """Read an ISO 8601 duration as Java's Duration does (`P2DT3H`, `PT1.5S`). Raises SettingError."""
+    """Parse an ISO 8601 duration as Java's Duration does (`P2DT3H`, `PT1.5S`). Raises SettingError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or not any(found.groupdict().values()) or text.strip().endswith("T"):
         raise SettingError(f"{text!r} is no duration: must read like P1DT2H3M4S")

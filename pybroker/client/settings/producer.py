@@ -35,7 +35,7 @@ _LIBRDKAFKAS = (
     "fnv1a_random",
 )
 _MOST_IN_FLIGHT = 5
-"""Requests of one connection whose sequence numbers a broker keeps apart (KIP-679)."""
+"""The in-flight requests of a connection for which a broker can verify sequence numbers (KIP-679)."""
 
 
 class ProducerSettings(ConnectionSettings):
@@ -148,15 +148,15 @@ class ProducerSettings(ConnectionSettings):
 
     @property
     def allow_auto_create_topics(self) -> bool:
-        """Whether a broker may create a topic that is sent to: as with Kafka's producer, always."""
+        """Whether a broker may create a missing topic of a record: always, as with Kafka's producer."""
         return True
 
     def acks_number(self) -> int:
-        """`acks` as Produce carries it: 0, 1 or -1."""
+        """Return `acks` as Produce encodes it: 0, 1 or -1."""
         return _ACKS[self.acks]
 
     def is_idempotent(self) -> bool:
-        """Whether batches carry a producer id."""
+        """Whether batches contain a producer id."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         if self.transactional_id is not None:
@@ -174,7 +174,7 @@ class ProducerSettings(ConnectionSettings):
         self.__dict__["partitioner"] = self.partitioner or self.partitioner_class
         own = getattr(self, f"compression_{self.compression_type}_level", None)
         if own is not None:
-            # -1 is Kafka's word for gzip's own level.
+            # -1 is Kafka's value for gzip's default level.
             self.__dict__["compression_level"] = None if self.compression_type == "gzip" and own == -1 else own
 
     def _check_idempotence(self) -> None:

@@ -1,8 +1,8 @@
-"""The settings by which connections are encrypted and say who connects: `security.protocol`, `ssl.*`, `sasl.*`.
+"""The settings of encryption and authentication: `security.protocol`, `ssl.*`, `sasl.*`.
 
-Owns the keys, which are all that Kafka's clients have of these, and librdkafka's names for some; and the rules between
-them. Each is honoured or refused by name. Must not read a file: `pybroker.client.security` makes sessions and exchanges
-of these values.
+Owns these keys, which are all that Kafka's clients have of them, librdkafka's names for some, and the rules between
+them. Each is honoured or rejected by name. Must not read a file: `pybroker.client.security` creates TLS and SASL
+objects from these values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LIBRDKAFKA = "librdkafka's name of "
 
 
 def _choice(default: str, doc: str, one_of: tuple[str, ...]) -> Key[str]:
-    """Declare one of some words in capital letters, which may be written in any case."""
+    """Declare a key with some allowed words in capital letters, accepted in any case."""
     expected = "one of " + ", ".join(one_of)
     return Key(Kind.STRING, default, doc, parse=str.upper, check=lambda word: word in one_of, expected=expected)
 
@@ -75,7 +75,7 @@ def _alias(doc: str) -> Key[str | None]:
 
 
 class SecuritySettings(ClientSettings):
-    """How connections are encrypted, whom the client believes, and what it shows of itself."""
+    """Settings of encryption, of the trusted certificates, and of the client's credentials."""
 
     security_protocol = _choice(
         "PLAINTEXT", "How connections are secured: by TLS (`SSL`), by SASL, by both, or not at all.", PROTOCOLS
@@ -204,9 +204,9 @@ class SecuritySettings(ClientSettings):
     sasl_oauthbearer_assertion_template_file = _assertion(None)
 
     tls: native.ClientTls | None = None
-    """What connections go through; None: they are not encrypted, or the client was not made yet."""
+    """The TLS object of connections; None: they are not encrypted, or the client was not created yet."""
     credentials: native.SaslCredentials | None = None
-    """Who connects; None: nobody asks, or the client was not made yet."""
+    """The SASL credentials; None: connections do not authenticate, or the client was not created yet."""
 
     token_provider: Callable[[], Any] | None
     """`sasl.oauthbearer.token.provider`."""
@@ -218,17 +218,17 @@ class SecuritySettings(ClientSettings):
 
     @property
     def signs_in(self) -> bool:
-        """Whether connections say who connects."""
+        """Whether connections authenticate with SASL."""
         return self.security_protocol.startswith("SASL_")
 
     @property
     def mechanism(self) -> str:
-        """How they say so."""
+        """Return the SASL mechanism."""
         return self.sasl_mechanisms or self.sasl_mechanism
 
     @property
     def by_default(self) -> str:
-        """What an error has behind the mechanism where nobody has named it."""
+        """Return the addition of a message to a mechanism that was not set but is the default."""
         return "" if {"sasl.mechanism", "sasl.mechanisms"} & self.named else " (the default)"
 
     def _check_security(self) -> None:
@@ -243,4 +243,4 @@ class SecuritySettings(ClientSettings):
 
 
 SECRETS = frozenset(name for name, key in SecuritySettings.keys.items() if key.kind is Kind.PASSWORD)
-"""The keys whose values nobody sees."""
+"""The keys whose values are hidden."""

@@ -1,4 +1,4 @@
-"""Transactions of a producer: the machine that knows what is allowed, and the driver that asks the coordinators.
+"""Transactions of a producer: the state machine, and the driver that sends requests to the coordinators.
 
-No record comes by here: what the native engine has to know of a transaction is `pybroker.client.native.Transactions`.
+Records do not pass through here: `pybroker.client.native.Transactions` is the native engine's view of a transaction.
 """

@@ -18,11 +18,11 @@ from pybroker.client.transaction.driver import TransactionDriver
 Result = TypeVar("Result")
 
 CALLS = {True: "commit_transaction", False: "abort_transaction"}
-"""By whether a transaction is committed, the call that ends it; for messages."""
+"""The call that ends a transaction, by whether it is committed; for messages."""
 
 
 class BlockingTransactions:
-    """One blocking producer's transactions. One thread at a time, which need not be the one that sends."""
+    """One blocking producer's transactions. One thread at a time, which need not be the thread that sends."""
 
     def __init__(self, producer: native.Producer, settings: ProducerSettings) -> None:
         self.driver = TransactionDriver(producer, settings)
@@ -30,7 +30,7 @@ class BlockingTransactions:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closing = threading.Lock()
-        # Held while a call is handed to the loop. Invariant: none is handed over once `_is_closed` is true, so the last
+        # Locked while a call is passed to the loop. Invariant: no call is passed once `_is_closed` is true, so the last
         # one, which ends the others, finds all of them.
         self._posting = threading.Lock()
         self._is_closed = False
@@ -54,12 +54,12 @@ class BlockingTransactions:
         self._run(self.driver.send_offsets(consumed, self._left_ms(self._deadline(timeout_s))))
 
     def stop(self) -> None:
-        """End the thread, without waiting for it; for a producer that nobody closed."""
+        """End the thread without waiting for it, for a producer that was not closed."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def close(self) -> None:
-        """End the connections and the thread. A call of another thread raises ClosedError; another `close` waits."""
+        """Close the connections and end the thread. Another thread's call raises ClosedError; its `close` waits."""
         with self._closing:
             with self._posting:
                 self._is_closed, loop, thread = True, self._loop, self._thread

@@ -1,4 +1,4 @@
-"""What a transaction commits of a consumer: how far it has read, and as whom."""
+"""Offsets that a transaction commits, and the group member that consumed the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GivenOffsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """The next offsets to read, and the member of a group that has read what is before them."""
+    """The next offsets to read, and the member of a group that has read the records before them."""
 
     offsets: Offsets
     group: GroupMetadata
@@ -27,12 +27,12 @@ class Consuming(Protocol):
     """A consumer, blocking or over asyncio."""
 
     def consumed(self) -> Consumed:
-        """What of it a transaction commits."""
+        """Return the positions and the group metadata that a transaction commits."""
         ...
 
 
 def consumed_by(settings: ConsumerSettings, offsets: Offsets, identity: tuple[str, int, str | None]) -> Consumed:
-    """What a consumer of these settings has read. Raises SettingError where it commits itself, or has no group."""
+    """Build the result of a consumer's `consumed`. Raises SettingError with auto-commit, or without a group."""
     if settings.group_id is None:
         raise SettingError("a transaction commits offsets for a group: set group.id of the consumer")
     if settings.commits_itself:
@@ -41,7 +41,7 @@ def consumed_by(settings: ConsumerSettings, offsets: Offsets, identity: tuple[st
 
 
 def offsets_of(consumed: Consuming | GivenOffsets, group: GroupMetadata | str | None) -> Consumed:
-    """Read the arguments of `send_offsets_to_transaction`. Raises SettingError."""
+    """Convert the arguments of `send_offsets_to_transaction`. Raises SettingError."""
     if not isinstance(consumed, Mapping):
         if group is not None:
             raise SettingError(f"group={group!r}: the consumer says for which group its offsets are")

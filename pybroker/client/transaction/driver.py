@@ -1,8 +1,8 @@
-"""What drives the machine of a transactional producer: requests to the transaction's and to the group's coordinator.
+"""Runs the state machine of a transactional producer: requests to the transaction and group coordinators.
 
-Owns the requests, their repetition and the errors that a program sees. The engine, which has the records, is given what
-it needs to know of a transaction, and gives back what went wrong. For one event loop; what says so is called from any
-thread.
+Owns the requests, their retries and the errors for the program. The engine, which has the records, receives the
+state of the transaction, and reports failed batches. It belongs to one event loop; methods for other threads are
+marked as such.
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ Answer = TypeVar("Answer")
 
 _FEATURE = "transaction.version"
 _LAST_VERSIONS_OF_CLIENTS = {24: 3, 28: 4}
-"""By API key, while partitions and offsets are added in advance: later versions are brokers', or add them."""
+"""By API key, the last version in which clients add partitions and offsets in advance. Later versions are for brokers,
+or add them implicitly.
+"""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 20, 50
-"""Before a coordinator is asked again: mostly it ends the transaction before, which takes milliseconds (KAFKA-5482)."""
+"""Back-off of retries. Mostly the coordinator completes the previous transaction, in milliseconds (KAFKA-5482)."""
 _AGAIN = {
     request: frozenset(code for code in ErrorCode if judge(request, code) in (Verdict.AGAIN, Verdict.SEARCH))
     for request in Request
@@ -63,7 +65,7 @@ _S = TransactionState
 
 
 class TransactionDriver:
-    """One producer's tie to its coordinators."""
+    """One producer's requests to its coordinators."""
 
     def __init__(self, producer: native.Producer, settings: ProducerSettings) -> None:
         assert settings.transactional_id is not None
@@ -80,14 +82,16 @@ class TransactionDriver:
     # ------------------------------------------------------------------------------------- called from any thread
 
     def begin(self) -> None:
-        """Begin a transaction: records are taken from now on. Raises TransactionError, TransactionStateError."""
+        """Begin a transaction: records are accepted from now on. Raises TransactionError, TransactionStateError."""
         self.raise_failure()
         self._drive(events.Begun(), "begin_transaction")
         now = self.machine.transaction
         self._engine.begin(now.producer_id, now.epoch, now.is_implicit)
 
     def begin_end(self, *, commits: bool) -> None:
-        """Take no more records; they are to be flushed next. Raises TransactionError, TransactionStateError."""
+        """Start the end of the transaction: accept no more records, before the flush. Raises TransactionError,
+        TransactionStateError.
+        """
         self.note_failure()
         if commits or self.machine.transaction.state is _S.FATAL:
             self.raise_failure()
@@ -97,7 +101,7 @@ class TransactionDriver:
             self._engine.drop_unsent()
 
     def note_failure(self) -> None:
-        """Take in what the engine could not send."""
+        """Pass a failure of the engine to the state machine."""
         state = self.machine.transaction.state
         failure = self._engine.failure() if state not in (_S.UNINITIALIZED, _S.INITIALIZING, _S.READY) else None
         if failure is not None:
@@ -105,7 +109,7 @@ class TransactionDriver:
             self._drive(events.RecordsFailed(code, text, fatal, lost_sequence), "")
 
     def raise_failure(self) -> None:
-        """Raise why the transaction, or the producer, has failed; nothing where it has not."""
+        """Raise the failure of the transaction or the producer; do nothing without one."""
         transaction = self.machine.transaction
         if transaction.failure is None or transaction.state not in (_S.ABORTABLE, _S.FATAL):
             return
@@ -122,7 +126,7 @@ class TransactionDriver:
         raise TransactionFatalError(f"{text}; this producer can send nothing any more: close it", code)
 
     def identity(self) -> tuple[int, int]:
-        """Producer id and epoch. Raises TransactionError, TransactionStateError before there are any."""
+        """Return producer id and epoch. Raises TransactionError, TransactionStateError before there are any."""
         self.raise_failure()
         now = self.machine.transaction
         if now.producer_id == NO_ID:
@@ -130,7 +134,7 @@ class TransactionDriver:
         return now.producer_id, now.epoch
 
     def suspend(self, flush: Callable[[], None]) -> SuspendedTransaction:
-        """Take no more records, flush, and give the transaction away. Raises as `end`."""
+        """Accept no more records, flush, and release the open transaction. Raises as `end`."""
         self.note_failure()
         self.raise_failure()
         if self.machine.transaction.state is not _S.IN_TRANSACTION:
@@ -145,7 +149,7 @@ class TransactionDriver:
         return SuspendedTransaction(self.id, now.producer_id, now.epoch, now.is_implicit, is_known)
 
     def resume(self, suspended: SuspendedTransaction) -> None:
-        """Be the producer that ends a transaction. Raises TransactionStateError."""
+        """Take over a suspended transaction, to end it. Raises TransactionStateError."""
         if suspended.transactional_id != self.id:
             raise TransactionStateError(
                 f"transactional.id={self.id}: the transaction is that of {suspended.transactional_id}"
@@ -159,7 +163,7 @@ class TransactionDriver:
         return self.machine.transaction.state in (_S.IN_TRANSACTION, _S.ABORTABLE)
 
     def timeout_error(self, call: str, error: ClientError) -> TransactionTimeoutError:
-        """What a call meets that got no answer in time."""
+        """Return the error of a call without a response in time."""
         return TransactionTimeoutError(
             f"transactional.id={self.id}: {call}: {error}; whether it had its effect is not known: call it again",
             getattr(error, "code", 0),
@@ -180,7 +184,7 @@ class TransactionDriver:
     # ----------------------------------------------------------------------------------------- for the event loop
 
     async def init(self, timeout_ms: int) -> None:
-        """Get an identity; what an earlier producer of this name left open is aborted. Raises TransactionError."""
+        """Get a producer id and epoch, which aborts an earlier producer's open transaction. Raises TransactionError."""
         self.raise_failure()
         self._drive(events.InitWanted(), "init_transactions")
         if self._loop is None:
@@ -189,7 +193,7 @@ class TransactionDriver:
         await self._initialize("init_transactions", timeout_ms)
 
     async def end(self, call: str, timeout_ms: int) -> None:
-        """End the transaction at its coordinator; every record is decided. Raises TransactionError."""
+        """End the transaction at its coordinator, after all records have completed. Raises TransactionError."""
         if self._adding is not None:
             await asyncio.wait([self._adding], timeout=timeout_ms / 1000)
             if self._adding is not None:
@@ -235,7 +239,7 @@ class TransactionDriver:
         self.raise_failure()
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         if self._loop is not None:
             self._loop.remove_reader(self._engine.descriptor())
             self._loop = None
@@ -247,7 +251,7 @@ class TransactionDriver:
     # ------------------------------------------------------------------------------------------------- the requests
 
     async def _within(self, call: str, attempt: Callable[[], Awaitable[None]], timeout_ms: int) -> None:
-        """Ask until there is an answer that means something. Raises TransactionTimeoutError."""
+        """Retry until a response is final. Raises TransactionTimeoutError."""
         pause_ms = min(_PAUSE_MS, self._settings.retry_backoff_ms)
         first = Backoff(pause_ms, max(pause_ms, _LONGEST_PAUSE_MS))
         try:
@@ -258,7 +262,10 @@ class TransactionDriver:
     async def _ask(
         self, request: Request, key: str, kind: int, ask: Callable[[Connection], Awaitable[tuple[Answer, int]]]
     ) -> tuple[Answer | None, int, str, int]:
-        """Ask a coordinator until its answer is final: (answer, code, words, level of transaction.version)."""
+        """Send a request to a coordinator until its response is final.
+
+        Returns (response, error code, error message, level of transaction.version).
+        """
         level = 0
         server = "the coordinator"
 
@@ -363,7 +370,7 @@ class TransactionDriver:
     # --------------------------------------------------------------- partitions, where Produce does not add them
 
     def _add_partitions(self) -> None:
-        """The engine has batches of partitions that are not in the transaction yet."""
+        """Add the engine's new partitions to the transaction, where a Produce does not add them."""
         self._unadded += [TopicPartition(topic, index) for topic, index in self._engine.take_unadded()]
         if self._unadded and self._adding is None:
             self._adding = asyncio.ensure_future(self._add_all())
@@ -408,7 +415,7 @@ class TransactionDriver:
             self._engine.added([(partition.topic, partition.partition) for partition in partitions])
 
     def _fail_engine(self) -> None:
-        """Have the engine refuse records of a transaction that has failed here."""
+        """Have the engine reject records of a transaction that has failed here."""
         now = self.machine.transaction
         if now.failure is not None and now.state in (_S.ABORTABLE, _S.FATAL):
             self._engine.fail(now.failure.code, now.failure.text, now.state is _S.FATAL)
@@ -420,7 +427,7 @@ _ORDER = (
 
 
 def _worst(request: Request, codes: Iterable[int]) -> int:
-    """The code that decides: what may pass first, so that the rest is asked again, then what is fatal."""
+    """Return the decisive error code: first a transient one, so that the rest is retried, then a fatal one."""
     order = (Verdict.SEARCH, Verdict.AGAIN, Verdict.FATAL, Verdict.NEW_EPOCH, Verdict.ABORTABLE, Verdict.DONE)
     refused = [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or list(codes)
     return min(refused, key=lambda code: order.index(judge(request, code)), default=ErrorCode.NONE)

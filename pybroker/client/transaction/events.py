@@ -1,4 +1,4 @@
-"""What happens to a transactional producer. Owns the shapes alone."""
+"""Events of a transactional producer. Owns the types only."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class InitWanted(NamedTuple):
 
 
 class InitAnswered(NamedTuple):
-    """An answer to InitProducerId."""
+    """A response to InitProducerId."""
 
     code: int
     text: str
-    """The answer in words, with who gave it."""
+    """The error message, with the server."""
     producer_id: int
     epoch: int
     level: int
-    """Of `transaction.version`, as the coordinator says it: 2 where a Produce adds its partitions (KIP-890)."""
+    """The coordinator's finalized level of `transaction.version`; from 2 on a Produce adds its partitions (KIP-890)."""
 
 
 class Begun(NamedTuple):
@@ -28,11 +28,11 @@ class Begun(NamedTuple):
 
 
 class Suspended(NamedTuple):
-    """The program gives the open transaction to another producer of the same name."""
+    """The program releases the open transaction to another producer of the same transactional id."""
 
 
 class Resumed(NamedTuple):
-    """The program goes on with a transaction that another producer has suspended."""
+    """The program takes over a transaction that another producer has suspended."""
 
     producer_id: int
     epoch: int
@@ -41,7 +41,7 @@ class Resumed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An answer about partitions or offsets of the open transaction."""
+    """A response about partitions or offsets of the open transaction."""
 
     request: Request
     code: int
@@ -49,34 +49,34 @@ class Answered(NamedTuple):
 
 
 class Unanswered(NamedTuple):
-    """Partitions or offsets were to be added, and no answer came: they may be in the transaction or not."""
+    """No response to a request that adds partitions or offsets: they may be in the transaction or not."""
 
     text: str
 
 
 class RecordsFailed(NamedTuple):
-    """The engine has given up a batch."""
+    """The engine has failed a batch."""
 
     code: int
     text: str
     fatal: bool
     lost_sequence: bool
-    """A broker may wait for its sequence numbers."""
+    """A broker may expect the sequence numbers of the batch."""
 
 
 class EndWanted(NamedTuple):
-    """The program commits or aborts, or does so again after no answer came in time."""
+    """The program commits or aborts, or repeats that after no response arrived in time."""
 
     commits: bool
 
 
 class EndAnswered(NamedTuple):
-    """An answer to EndTxn; without one where the coordinator knows nothing of the transaction."""
+    """A response to EndTxn; or none was sent, because the coordinator does not know the transaction."""
 
     code: int
     text: str
     producer_id: int
     epoch: int
-    """-1 where the answer names none."""
+    """-1 where the response contains none."""
     level: int
-    """As in `InitAnswered`; what the next transaction begins with."""
+    """As in `InitAnswered`; the level of the next transaction."""

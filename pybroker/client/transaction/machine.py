@@ -1,7 +1,7 @@
-"""A transactional producer: initialised, in a transaction, at its end, or failed.
+"""The state machine of a transactional producer: initialised, in a transaction, committing or aborting, or failed.
 
-Owns the states, what leads from one to the next, and the identity that the next transaction is written under. Knows no
-request's fields, no record and no socket. The states are those of Kafka's `TransactionManager`; the shape is that of
+Owns the states, their transitions, and the producer id and epoch of the next transaction. Must not know fields of
+requests, records or sockets. The states are those of Kafka's `TransactionManager`. The interface is that of
 `pybroker.client.membership.machine`: `handle` decides and changes nothing, `apply` changes and decides nothing.
 """
 
@@ -24,24 +24,24 @@ _LEVEL_WITH_IMPLICIT_PARTITIONS = 2
 
 
 class TransactionState(Enum):
-    """Where a transactional producer is."""
+    """The state of a transactional producer."""
 
     UNINITIALIZED = auto()
     INITIALIZING = auto()
-    """An identity is asked for: the first, or another epoch after an abort."""
+    """InitProducerId is in flight: for the first identity, or for a new epoch after an abort."""
     READY = auto()
     IN_TRANSACTION = auto()
     COMMITTING = auto()
     ABORTING = auto()
     ABORTABLE = auto()
-    """The transaction has failed; nothing but an abort is left."""
+    """The transaction has failed; only an abort is allowed."""
     SUSPENDED = auto()
-    """Another producer of the same name ends the transaction."""
+    """Another producer of the same transactional id ends the transaction."""
     FATAL = auto()
 
 
 class TransactionTrigger(Enum):
-    """What happens to a transactional producer."""
+    """A trigger of a transition."""
 
     INITIALIZES = auto()
     INITIALIZED = auto()
@@ -50,7 +50,7 @@ class TransactionTrigger(Enum):
     ABORTS = auto()
     ENDED = auto()
     NEEDS_EPOCH = auto()
-    """It has ended, and the next transaction needs another epoch."""
+    """The transaction has ended, and the next one requires another epoch."""
     SUSPENDS = auto()
     RESUMES = auto()
     FAILS = auto()
@@ -84,34 +84,36 @@ _TABLE = Transitions("TransactionalProducer", _S.UNINITIALIZED, TRANSITIONS)
 
 
 class Failure(NamedTuple):
-    """Why a transaction, or the producer, has failed."""
+    """The failure of a transaction or of the producer."""
 
     code: int
     text: str
 
 
 class Transaction(msgspec.Struct):
-    """Where a producer is, and what it knows. A decision changes a copy."""
+    """The state of a producer. A decision changes a copy."""
 
     state: TransactionState = TransactionState.UNINITIALIZED
     producer_id: int = NO_ID
     epoch: int = -1
     level: int = 0
-    """Of `transaction.version`, for the next transaction."""
+    """The level of `transaction.version` for the next transaction."""
     is_implicit: bool = False
-    """Whether a Produce adds its partitions to the open transaction, and its end brings another epoch."""
+    """Whether a Produce adds its partitions to the open transaction, whose end increments the epoch."""
     is_known: bool = False
-    """The coordinator may know something of the open transaction: it has to be ended there."""
+    """Whether the coordinator may know the open transaction, so that it must be ended there."""
     needs_epoch: bool = False
-    """Sequence numbers are lost, or what the transaction holds is not known: the next one needs another epoch."""
+    """Whether the next transaction requires another epoch: sequence numbers are lost, or the content of this one is
+    unknown.
+    """
     failure: Failure | None = None
 
     def move(self, trigger: TransactionTrigger) -> None:
-        """Go to the state that follows; raises `TransitionError` where none does."""
+        """Set the next state. Raises `TransitionError` where the state has no such transition."""
         self.state = _TABLE.following(self.state, trigger)
 
     def fail(self, failure: Failure, *, fatal: bool) -> None:
-        """Go to ABORTABLE or FATAL; the first failure is kept, unless a fatal one follows."""
+        """Set the state ABORTABLE or FATAL. The first failure is kept, unless a fatal one follows."""
         if self.failure is None or (fatal and self.state is not TransactionState.FATAL):
             self.failure = failure
         if self.state is not TransactionState.FATAL:
@@ -119,25 +121,25 @@ class Transaction(msgspec.Struct):
 
 
 class Outcome(NamedTuple):
-    """What the machine decided about one event. Nothing of it holds until it is applied."""
+    """The machine's decision about one event. It has no effect until it is applied."""
 
     transaction: Transaction
     verdict: Verdict
 
 
 class TransactionMachine:
-    """One transactional producer."""
+    """The state machine of one transactional producer."""
 
     def __init__(self) -> None:
         self.transaction = Transaction()
 
     def handle(self, event: Any) -> Outcome:
-        """Decide about an event; raises `TransitionError` for a call out of its order, and changes nothing."""
+        """Decide about an event, and change nothing. Raises `TransitionError` for a call in the wrong state."""
         after = copy(self.transaction)
         return Outcome(after, DECISIONS[type(event)](after, event))
 
     def apply(self, transaction: Transaction) -> None:
-        """Take what `handle` has decided on."""
+        """Set a transaction that `handle` returned."""
         self.transaction = transaction
 
 
@@ -181,8 +183,8 @@ def _answered(after: Transaction, event: events.Answered) -> Verdict:
     if verdict is Verdict.DONE:
         after.is_known = True
     elif verdict in (Verdict.ABORTABLE, Verdict.NEW_EPOCH, Verdict.FATAL):
-        # With an implicit transaction, what is refused may be in it: its end is sent, which a coordinator takes also
-        # where it knows nothing of it.
+        # With an implicit transaction, a rejected partition may be part of it. So EndTxn is sent, which a coordinator
+        # accepts even where it does not know the transaction.
         after.is_known |= after.is_implicit
         after.needs_epoch |= verdict is Verdict.NEW_EPOCH
         after.fail(Failure(event.code, event.text), fatal=verdict is Verdict.FATAL)

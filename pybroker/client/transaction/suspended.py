@@ -1,4 +1,4 @@
-"""An open transaction on its way from one producer to another, which ends it."""
+"""An open transaction that one producer has suspended for another, which ends it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SuspendedTransaction:
-    """What it takes to commit or abort a transaction in the place of the producer that has written it."""
+    """The data for committing or aborting a transaction in place of the producer that has written it."""
 
     transactional_id: str
     producer_id: int
@@ -15,4 +15,4 @@ class SuspendedTransaction:
     is_implicit: bool
     """Whether a Produce has added its partitions (`transaction.version` 2)."""
     is_known: bool
-    """Whether anything was written: one of nothing is not ended at the coordinator."""
+    """Whether anything was written. An empty transaction is not ended at the coordinator."""

@@ -1,6 +1,6 @@
-"""What a coordinator's answer means for a transaction, by request: as Kafka's `TransactionManager` takes it.
+"""The meaning of a coordinator's error codes for a transaction, by request, as in Kafka's `TransactionManager`.
 
-Owns the tables alone.
+Owns the tables only.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from pybroker.protocol.errors import ErrorCode as E
 
 
 class Verdict(Enum):
-    """What follows from an answer."""
+    """The consequence of a response."""
 
     DONE = auto()
     AGAIN = auto()
-    """The same coordinator may answer otherwise in a moment."""
+    """A transient error: retry at the same coordinator."""
     SEARCH = auto()
-    """As AGAIN, and the coordinator is found anew."""
+    """As AGAIN, but find the coordinator again first."""
     ABORTABLE = auto()
-    """This transaction is lost; the producer goes on."""
+    """The transaction has failed; the producer can continue."""
     NEW_EPOCH = auto()
-    """As ABORTABLE, and the producer goes on with another epoch."""
+    """As ABORTABLE, and the producer requires another epoch."""
     FATAL = auto()
-    """No transaction of this producer succeeds any more."""
+    """No transaction of this producer can succeed any more."""
 
 
 class Request(Enum):
-    """What a coordinator is asked."""
+    """A request to a coordinator."""
 
     INIT_PRODUCER_ID = auto()
     ADD_PARTITIONS = auto()
@@ -38,7 +38,7 @@ class Request(Enum):
 
 
 FENCED = frozenset({E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED})
-"""A newer producer has the transactional id; coordinators before Kafka 2.7 answer the first of them."""
+"""A newer producer has the transactional id. Coordinators before Kafka 2.7 return INVALID_PRODUCER_EPOCH."""
 
 _ALWAYS: Mapping[int, Verdict] = {
     E.NONE: Verdict.DONE,
@@ -92,6 +92,6 @@ _OWN: Mapping[Request, Mapping[int, Verdict]] = {
 
 
 def judge(request: Request, code: int) -> Verdict:
-    """What an answer with this error code means. What is not listed is fatal, of a partition to be added abortable."""
+    """Return the meaning of an error code. An unlisted code is fatal, or abortable for a partition to be added."""
     unlisted = Verdict.ABORTABLE if request is Request.ADD_PARTITIONS else Verdict.FATAL
     return _OWN[request].get(code, _ALWAYS.get(code, unlisted))
