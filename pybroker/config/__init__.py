@@ -1,16 +1,16 @@
-"""What can be set: Kafka's keys with their types, defaults, ranges and meaning.
+"""Configuration: Kafka's keys with their types, defaults, ranges and documentation.
 
 Owns every default of the broker (Rust receives complete values and has none), the `.properties` format, and the
-messages for wrong values. Must not know sockets, files of the log, or who reads a setting. A request meets it only
-through the values it made: the limits the data plane was started with, and the keys DescribeConfigs lists.
+error messages of invalid values. Must not know sockets, log files, or the users of a setting. Requests see only the
+values: the limits with which the data plane was started, and the keys in DescribeConfigs.
 
-    key         one key: type, default, range, words for it
-    settings    a frozen set of values, made from text
-    broker      BrokerConfig, put together from the `*_keys` modules
-    topic       TopicConfig: topic overrides over the broker's values
+    key         one key: type, default, range, documentation
+    settings    an immutable set of values, parsed from text
+    broker      BrokerConfig, combined from the `*_keys` modules
+    topic       TopicConfig: topic overrides with the broker's values as defaults
     endpoint    listeners as values
     quorum      voters and bootstrap servers as values
-    roles       what roles, listeners and the quorum ask of each other
+    roles       rules between roles, listeners and the quorum
     properties  the file format
     reference   docs/reference/configs.md
 """

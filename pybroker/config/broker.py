@@ -1,7 +1,7 @@
-"""BrokerConfig: everything that one node was configured with, checked and complete.
+"""BrokerConfig: the complete, validated configuration of one node.
 
-Owns the rules between keys (which one speaks when another is absent). Must not know files other than the properties
-file it is read from.
+Owns the rules between keys, such as which key applies where another is absent. Must not read files other than the
+properties file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CLEANER_THREAD_BYTES = 1024**2
 _PER_LISTENER = ("listener.name.", ".congestion.control")
 _MAP = "listener.security.protocol.map"
 ID_NAMES = frozenset({"node.id", "broker.id"})
-"""Names of the node's id."""
+"""Keys of the node id."""
 _OF_MECHANISM = re.compile(
     r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\."
     r"(?:sasl\.jaas\.config|connections\.max\.reauth\.ms|sasl\.(?:server|login)\.callback\.handler\.class)"
@@ -80,40 +80,42 @@ class BrokerConfig(
     OpenTelemetryKeys,
     IdleKeys,
 ):
-    """The settings of one node. Values by attribute, `log.segment.bytes` being `log_segment_bytes`."""
+    """The settings of one node. Values are attributes: `log.segment.bytes` is `log_segment_bytes`."""
 
     endpoints: tuple[Listener, ...]
-    """Every listener that the node opens; those of controllers say so."""
+    """Every listener of the node, including those for controllers."""
     security_protocols: Mapping[str, str]
-    """The protocol behind each listener name, also of those that only other nodes have."""
+    """The security protocol of each listener name, also of names that only other nodes use."""
     _congestion_controls: Mapping[str, str | None]
-    """By listener name, the empty name standing for all others."""
+    """By listener name; the empty name applies to all others."""
     quorum_voters: tuple[QuorumVoter, ...]
-    """The voters by rising id; empty where they are not given."""
+    """The voters sorted by id; empty where they are not configured."""
     quorum_bootstrap_servers: tuple[tuple[str, int], ...]
-    """Where controllers are found; empty where it is not given."""
+    """The addresses of controllers; empty where they are not configured."""
     of_listeners: Mapping[str, str]
-    """The texts that were given for single listeners, by full name: `listener.name.NAME.KEY`."""
+    """Given values of single listeners, by full name: `listener.name.NAME.KEY`."""
     of_mechanisms: Mapping[str, str]
-    """The texts that were given for single SASL mechanisms of all listeners: `plain.sasl.jaas.config`."""
+    """Given values of single SASL mechanisms for all listeners: `plain.sasl.jaas.config`."""
     id_names: frozenset[str]
-    """By which of the names `node.id` and `broker.id` the node's id was given; each has effect for the other."""
+    """Which of `node.id` and `broker.id` were given; each applies where the other is absent."""
     dynamic_own: Mapping[str, str]
-    """What was changed for this broker since its start, by Kafka's names (KIP-226)."""
+    """Dynamic configs of this broker since its start, by Kafka's names (KIP-226)."""
     dynamic_default: Mapping[str, str]
-    """What was changed for all brokers; a broker's own change stands over it."""
+    """Dynamic configs of all brokers; a broker's own config overrides them."""
     custom_own: Mapping[str, str]
-    """Configurations of this broker in the metadata log whose keys are not declared. They have no effect."""
+    """Configs of this broker in the metadata log whose keys are not declared. They have no effect."""
     custom_default: Mapping[str, str]
-    """Such configurations of all brokers."""
+    """Undeclared configs of all brokers."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
+        """Parse and validate the texts in `given`. Raises ConfigError for the first invalid one."""
         self.take(given)
         self.check_between_keys()
 
     def take(self, given: Mapping[str, str]) -> None:
-        """Take the texts in `given` and what is built of them; raises ConfigError. `between_keys` has what is left."""
+        """Set the values in `given` and those derived from them. Raises ConfigError. `between_keys` does the remaining
+        checks.
+        """
         super().__init__(_with_node_id(given))
         if self.broker_id not in (-1, self.node_id):
             raise RefusedError("node.id", self.node_id, "You must set `node.id` to the same value as `broker.id`.")
@@ -134,7 +136,7 @@ class BrokerConfig(
         self._check_parts()
 
     def overlaid(self, texts: Mapping[str, str]) -> Self:
-        """Return a copy in which these texts are in force, listeners included; raises ConfigError."""
+        """Return a copy with these values, listeners included. Raises ConfigError."""
         made = super().overlaid(texts)
         if "listeners" in texts or _MAP in texts:
             made._take_listeners(_MAP in self.given or _MAP in texts)
@@ -168,18 +170,18 @@ class BrokerConfig(
 
     @classmethod
     def from_properties(cls, path: Path | None, overrides: Iterable[str] = ()) -> BrokerConfig:
-        """Read a properties file (None: defaults) with `key=value` overrides over it; raises ConfigError."""
+        """Read a properties file (None: defaults), overridden by `key=value` texts. Raises ConfigError."""
         given = {} if path is None else read_properties(path)
         given.update(parse_overrides(overrides))
         return cls(given)
 
     def check_between_keys(self) -> None:
-        """Hold the values against each other; raises ConfigError. Changes of a running broker have to pass it, too."""
+        """Check the rules between values, also after a dynamic change. Raises ConfigError."""
         for check in self.between_keys():
             check()
 
     def between_keys(self) -> tuple[Callable[[], object], ...]:
-        """Return what holds values against each other; each raises ConfigError by itself."""
+        """Return the checks of rules between values; each raises ConfigError independently."""
         return (
             self._check_retention,
             self._check_requests,
@@ -231,7 +233,7 @@ class BrokerConfig(
                 raise ConfigError("replica.fetch.wait.max.ms", waited, f"at most {name}, which is {bound}")
 
     def _check_cleaner(self) -> None:
-        # Kafka's words say "at least", and its comparison leaves the MiB itself out.
+        # Kafka's message says "at least", but its comparison excludes the MiB itself.
         if self.log_cleaner_dedupe_buffer_size // self.log_cleaner_threads <= _CLEANER_THREAD_BYTES:
             raise ConfigError(
                 "log.cleaner.dedupe.buffer.size",
@@ -246,7 +248,7 @@ class BrokerConfig(
             )
 
     def _check_admin(self) -> None:
-        """Raise ConfigError where the admin listener's address is none, or metrics and traces cannot be sent."""
+        """Raise ConfigError for an invalid admin listener address, or an invalid export of metrics and traces."""
         _ = self.admin_http_address, self.export
 
     def _check_consumer_groups(self) -> None:
@@ -265,15 +267,15 @@ class BrokerConfig(
             )
 
     def sasl_of_listeners(self) -> dict[str, ListenerSasl]:
-        """Return what each listener of SASL offers, with the changes since the start; raises ConfigError."""
+        """Return the SASL settings of each SASL listener, including dynamic configs. Raises ConfigError."""
         return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), self._security_texts())
 
     def client_of_brokers(self) -> dict[str, str]:
-        """Return the settings of this broker's connections to other brokers, as those of a client."""
+        """Return the client settings of this broker's connections to other brokers."""
         return build_client_properties(self._way_to_brokers(), self._security_texts())
 
     def client_of_controllers(self) -> dict[str, str]:
-        """Return the settings of this node's connections to controllers, as those of a client."""
+        """Return the client settings of this node's connections to controllers."""
         return build_client_properties(self._way_to_controllers(), self._security_texts())
 
     def _security_texts(self) -> dict[str, str]:
@@ -288,75 +290,75 @@ class BrokerConfig(
         return Way(name, self.security_protocols.get(name, "PLAINTEXT"), TO_CONTROLLERS)
 
     def _ways(self) -> list[Way]:
-        """Where this node connects to others; nowhere, where it is a cluster by itself."""
+        """Return the kinds of connections to other nodes; none for a single-node cluster."""
         if self.is_single:
             return []
         return [self._way_to_controllers(), *([self._way_to_brokers()] if self.is_broker else [])]
 
     def connections_of_listeners(self) -> dict[str, ListenerConnections]:
-        """Return how many connections each listener takes, with the changes since the start; raises ConfigError."""
+        """Return the connection limits of each listener, including dynamic configs. Raises ConfigError."""
         texts = {**self.of_listeners, **self.dynamic_default, **self.dynamic_own}
         of_all = ListenerConnections(self.max_connections, self.max_connection_creation_rate)
         return build_connections((one.endpoint.name for one in self.endpoints), texts, of_all)
 
     def tls_of_listeners(self) -> dict[str, ListenerTls]:
-        """Return the TLS of each listener that has it, with the changes since the start; raises ConfigError."""
+        """Return the TLS settings of each TLS listener, including dynamic configs. Raises ConfigError."""
         texts = {**self.given, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
         return build_tls((one.endpoint.name for one in self.endpoints if one.is_encrypted), texts)
 
     @property
     def admin_http_address(self) -> tuple[str, int] | None:
-        """Host and port of the admin listener, None without one; raises ConfigError."""
+        """Return host and port of the admin listener, None without one. Raises ConfigError."""
         text = self.admin_http_listener
         return None if text is None else parse_address("admin.http.listener", text)
 
     @property
     def export(self) -> ExportSettings | None:
-        """Where metrics and traces are sent by OpenTelemetry; None where they are not. Raises ConfigError."""
+        """Return the OpenTelemetry export settings; None where nothing is exported. Raises ConfigError."""
         return build_export(self)
 
     @property
     def is_broker(self) -> bool:
-        """Whether the node serves clients."""
+        """Whether the node has the role broker."""
         return "broker" in self.process_roles
 
     @property
     def is_controller(self) -> bool:
-        """Whether the node has a part in the metadata quorum."""
+        """Whether the node has the role controller."""
         return "controller" in self.process_roles
 
     @property
     def is_single(self) -> bool:
-        """Whether the node is a cluster by itself, which has no listener for controllers and nobody to dial."""
+        """Whether the node is a single-node cluster, which has no controller listener and connects to no node."""
         named = (self.controller_listener_names, self.quorum_voters, self.quorum_bootstrap_servers)
         return self.is_broker and self.is_controller and not any(named)
 
     @property
     def makes_its_cluster(self) -> bool:
-        """Whether the node gives itself a cluster id where it has none: nobody else can be of that cluster yet."""
+        """Whether the node generates a missing cluster id, since no other node can be in that cluster yet."""
         is_alone = len(self.quorum_voters) <= 1 and not self.quorum_bootstrap_servers
         return self.is_broker and self.is_controller and is_alone
 
     @property
     def voter_ids(self) -> tuple[int, ...]:
-        """Node ids of the voters of the metadata log; empty where the log names them."""
+        """Return the node ids of the voters of the metadata log; empty where the log contains them."""
         return tuple(voter.node_id for voter in self.quorum_voters) or ((self.node_id,) if self.is_single else ())
 
     @property
     def broker_endpoints(self) -> tuple[Listener, ...]:
-        """The listeners for clients and other brokers."""
+        """Return the listeners for clients and other brokers."""
         return tuple(listener for listener in self.endpoints if not listener.is_controller)
 
     @property
     def controller_endpoints(self) -> tuple[Listener, ...]:
-        """The listeners for controllers, and for brokers that ask them."""
+        """Return the listeners for controllers, and for brokers that connect to them."""
         return tuple(listener for listener in self.endpoints if listener.is_controller)
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener between brokers, from inter.broker.listener.name or security.inter.broker.protocol.
+        """Return the inter-broker listener name, from inter.broker.listener.name or security.inter.broker.protocol.
 
-        A single node, whose listeners may have any name, has its first where there is none of that name.
+        A single node, whose listeners may have any name, uses its first listener where none has that name.
         """
         name = (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
         names = [listener.endpoint.name for listener in self.endpoints]
@@ -364,30 +366,32 @@ class BrokerConfig(
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Absolute paths of the log directories, in the order given."""
+        """Return the absolute paths of the log directories, in the configured order."""
         texts = self.log_dirs if self.log_dirs is not None else self.log_dir
         return tuple(Path(text).expanduser().absolute() for text in texts if text)
 
     @property
     def metadata_directory(self) -> Path:
-        """Absolute path of the directory that holds the metadata log."""
+        """Return the absolute path of the directory of the metadata log."""
         if self.metadata_log_dir is None:
             return self.log_directories[0]
         return Path(self.metadata_log_dir).expanduser().absolute()
 
     @property
     def roll_ms(self) -> int:
-        """Age in ms at which a segment is closed: log.roll.ms, else log.roll.hours."""
+        """Return the age in ms at which a segment is rolled: log.roll.ms, else log.roll.hours."""
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     @property
     def roll_jitter_ms(self) -> int:
-        """Jitter in ms of that age: log.roll.jitter.ms, else log.roll.jitter.hours."""
+        """Return the jitter in ms of that age: log.roll.jitter.ms, else log.roll.jitter.hours."""
         return self.log_roll_jitter_hours * _HOUR_MS if self.log_roll_jitter_ms is None else self.log_roll_jitter_ms
 
     @property
     def retention_ms(self) -> int:
-        """Age in ms after which a segment may go, -1 for never: log.retention.ms, else minutes, else hours."""
+        """Return the age in ms after which segments are deleted, -1 for never: log.retention.ms, else minutes, else
+        hours.
+        """
         if self.log_retention_ms is not None:
             milliseconds = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -398,12 +402,14 @@ class BrokerConfig(
 
     @property
     def flush_interval_ms(self) -> int:
-        """Time in ms after which a log is flushed: log.flush.interval.ms, else log.flush.scheduler.interval.ms."""
+        """Return the time in ms after which a log is flushed: log.flush.interval.ms, else
+        log.flush.scheduler.interval.ms.
+        """
         interval = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval is None else interval
 
 
 def _with_node_id(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Let each of `node.id` and `broker.id` speak where the other one is absent."""
+    """Set each of `node.id` and `broker.id` to the other where it is absent."""
     text = next((given[name] for name in sorted(ID_NAMES) if name in given), None)
     return given if text is None else {**dict.fromkeys(ID_NAMES, text), **given}

@@ -1,10 +1,10 @@
-"""ClientMetricsConfig: what clients are asked to push, and which clients (KIP-714).
+"""ClientMetricsConfig: the metrics that clients push, and the clients that push them (KIP-714).
 
-Owns the keys of the resource `client-metrics`, their rules and the words for what is wrong with them, which are those
-of Kafka's `ClientMetricsConfigs`. Must not know clients.
+Owns the keys of the resource `client-metrics`, their rules and error messages, which are those of Kafka's
+`ClientMetricsConfigs`. Must not know clients.
 
-Patterns are RE2's, as all patterns are that others give: time that grows with the text alone. Java's look-around and
-back-references are refused as illegal patterns.
+Patterns are RE2 expressions, as are all patterns from clients: their time is linear in the text. Java's look-around
+and back-references are rejected as invalid patterns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ALL_METRICS = "*"
-"""In place of names: every metric that a client has."""
+"""Stands for all metrics of a client, instead of names."""
 DEFAULT_INTERVAL_MS = 300_000
 ATTRIBUTES = (
     "client_instance_id",
@@ -32,21 +32,21 @@ ATTRIBUTES = (
     "client_source_address",
     "client_source_port",
 )
-"""What a client is matched by."""
+"""The attributes of a client that patterns match."""
 _LEAST_INTERVAL_MS, _MOST_INTERVAL_MS = 100, 3_600_000
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 class ClientMetricsFault(msgspec.Struct, frozen=True):
-    """What is wrong, in Kafka's words."""
+    """An error, with Kafka's message."""
 
     message: str
     of_request: bool = False
-    """Whether Kafka finds the request invalid; otherwise the configuration."""
+    """Whether the error is INVALID_REQUEST, as in Kafka; otherwise INVALID_CONFIG."""
 
 
 class ClientMetricsConfig(Settings):
-    """What the clients that match are asked for."""
+    """The subscription of the matching clients."""
 
     metrics = listing(
         (), f"Prefixes of the names of metrics; {ALL_METRICS} for all, none for no metrics.", dynamic=True
@@ -56,12 +56,12 @@ class ClientMetricsConfig(Settings):
 
     @property
     def patterns(self) -> Mapping[str, Callable[[str], object]]:
-        """By attribute, what says whether a client's is matched, as a whole."""
+        """Return the patterns by attribute, as functions that test whether the whole attribute matches."""
         return {attribute: _matcher(pattern) for attribute, pattern in map(_parsed, self.match)}
 
 
 def client_metrics_fault(name: str, texts: Mapping[str, str]) -> ClientMetricsFault | None:
-    """Return what is wrong with all that a resource is to be given; None for nothing."""
+    """Return the error of the complete configs of a resource; None where they are valid."""
     if not name:
         return ClientMetricsFault("Subscription name can't be empty", of_request=True)
     for key in texts:
@@ -91,8 +91,8 @@ def _interval_fault(text: str) -> ClientMetricsFault | None:
 
 
 def _parsed(item: str) -> tuple[str, str]:
-    """Return attribute and pattern of `ATTRIBUTE=PATTERN`; raises ValueError."""
-    # Java's String.split leaves out empty parts at the end.
+    """Return attribute and pattern of `ATTRIBUTE=PATTERN`. Raises ValueError."""
+    # Java's String.split omits empty parts at the end.
     parts = item.split("=")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -102,7 +102,7 @@ def _parsed(item: str) -> tuple[str, str]:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """Return what says whether a whole text matches; raises ValueError for what is no pattern."""
+    """Return a function that tests whether a whole text matches. Raises ValueError for an invalid pattern."""
     options = re2.Options()
     options.log_errors = False
     try:

@@ -1,7 +1,7 @@
-"""How many connections listeners take, and how fast: each one's own settings over those of all.
+"""Connection limits and connection rates of listeners: each listener's own values override those of the broker.
 
-Owns which texts are in force for a listener (`listener.name.NAME.max.connections`) and the form of
-max.connections.per.ip.overrides. Must not know addresses of names.
+Owns which values apply to a listener (`listener.name.NAME.max.connections`) and the syntax of
+max.connections.per.ip.overrides. Must not resolve names.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class ListenerConnections(msgspec.Struct, frozen=True):
 
     max_connections: int
     creation_rate: int
-    """Connections accepted in a second; INT_MAX without a limit."""
+    """Connections accepted per second; INT_MAX without a limit."""
 
 
 def build_connections(
     listeners: Iterable[str], texts: Mapping[str, str], of_all: ListenerConnections
 ) -> dict[str, ListenerConnections]:
-    """Return the limits of each of these listeners from texts by full name; raises ConfigError.
+    """Return the limits of each of these listeners from texts by full name. Raises ConfigError.
 
-    As in Kafka, a listener without limits of its own has those of the broker, each listener by itself.
+    As in Kafka, the broker's limits apply separately to each listener without limits of its own.
     """
     own = {name.lower(): (name, text) for name, text in texts.items() if name.lower().startswith("listener.name.")}
 
@@ -51,14 +51,14 @@ def build_connections(
 
 
 def listener_limit(name: str, text: str) -> int:
-    """Return the number that a listener's own setting gives; raises ConfigError."""
+    """Parse the value of a listener's own limit. Raises ConfigError."""
     if not re.fullmatch(r"\s*[0-9]+\s*", text) or not 0 < int(text) <= INT_MAX:
         raise ConfigError(name, text, f"a whole number from 1 to {INT_MAX}")
     return int(text)
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Return connections by host of `host:number,...`; raises ConfigError."""
+    """Parse connection limits by host from `host:number,...`. Raises ConfigError."""
     limits = {}
     for item in filter(None, (one.strip() for one in text.split(","))):
         host, colon, number = item.rpartition(":")
@@ -70,6 +70,6 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 def check_per_ip(max_per_ip: int, overrides: str) -> None:
-    """Refuse limits that would let nobody in; raises ConfigError."""
+    """Reject limits that would allow no connection. Raises ConfigError."""
     if not parse_overrides(overrides) and max_per_ip == 0:
         raise ConfigError(_PER_IP, "0", f"a number above 0: it can be zero only if {_OVERRIDES} is set")

@@ -1,7 +1,7 @@
-"""Settings of a running broker: what was changed since its start, over what it was started with (KIP-226).
+"""Dynamic configs of a running broker, over its static ones (KIP-226).
 
-Owns which broker keys may change while the broker runs, for whom, and what the whole is then. Must not know where
-changes are kept, nor what acts on them.
+Owns which broker configs may change at runtime, per broker or cluster-wide, and the resulting configuration. Must
+not know where changes are stored, or what they affect.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 PER_BROKER = frozenset(
     {"cordoned.log.dirs", "listeners", "listener.security.protocol.map", "sasl.enabled.mechanisms", *SecurityKeys.keys}
 )
-"""What Kafka lets change for one broker only, as each broker has listeners of its own."""
+"""Configs that Kafka changes per broker only, since each broker has its own listeners."""
 
 AT_START = frozenset({"principal.builder.class"})
-"""What Kafka lets change while a broker runs, and this one reads once, when it starts."""
+"""Configs that Kafka changes at runtime, but that this broker reads only at its start."""
 
 _THREADS = (
     "background.threads",
@@ -42,23 +42,23 @@ _THREADS = (
     "remote.log.reader.threads",
 )
 _OF_LISTENERS = frozenset({"sasl.enabled.mechanisms", MAX, RATE, *SecurityKeys.keys}) - AT_START
-# A key for one listener, and for one SASL mechanism of it: listener.name.internal.scram-sha-256.sasl.jaas.config.
+# A key of one listener, and of one of its SASL mechanisms: listener.name.internal.scram-sha-256.sasl.jaas.config.
 _FOR_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
 _FOR_MECHANISM = re.compile(r"[^.]+\.(?P<key>sasl\..+)")
 
 
 class DynamicConfig(NamedTuple):
-    """The settings in force, and what of the stored changes could not be put in force."""
+    """The resulting settings, and the stored changes that could not be applied."""
 
     config: BrokerConfig
     ignored: tuple[str, ...]
 
 
 def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping[str, str]) -> DynamicConfig:
-    """Return the settings with the cluster's default changes over the given ones, and the broker's own over both.
+    """Return the static settings, overridden by the cluster-wide changes, overridden by the broker's own changes.
 
-    A stored change that this version does not understand keeps no broker from starting: it is left out and reported.
-    A custom key is neither checked nor reported; `custom_default` and `custom_own` have it.
+    A stored change that this version does not support does not prevent a start: it is skipped and reported. A custom
+    key is neither validated nor reported; it is stored in `custom_default` or `custom_own`.
     """
     ignored: list[str] = []
     kept: list[dict[str, str]] = []
@@ -76,7 +76,7 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
 
 
 def custom_keys(static: BrokerConfig, configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the configurations whose keys are not declared: Kafka keeps them for plug-ins, and so does this broker."""
+    """Return the configs with undeclared keys: Kafka keeps them for plug-ins, and so does this broker."""
     return {name: text for name, text in configs.items() if key_of(name, static.keys) is None}
 
 
@@ -85,7 +85,7 @@ def _declared(static: BrokerConfig, configs: Mapping[str, str]) -> dict[str, str
 
 
 def key_of(name: str, keys: Mapping[str, Key[Any]]) -> Key[Any] | None:
-    """Return the declaration behind a name, which may be that of one listener; None where Kafka knows none."""
+    """Return the declaration of a name, which may be a listener's; None for a key unknown to Kafka."""
     found = _FOR_LISTENER.fullmatch(name)
     if found is None:
         return keys.get(name)
@@ -95,7 +95,7 @@ def key_of(name: str, keys: Mapping[str, Key[Any]]) -> Key[Any] | None:
 
 
 def is_fixed(static: BrokerConfig, name: str) -> bool:
-    """Return whether a setting of the properties file holds until the broker is started again."""
+    """Return whether a static setting can only change with a restart."""
     key = key_of(name, static.keys)
     if key is None or not key.dynamic or name in LISTENER_ONLY or name in AT_START:
         return True
@@ -103,7 +103,7 @@ def is_fixed(static: BrokerConfig, name: str) -> bool:
 
 
 def masked(configs: Mapping[str, str], keys: Mapping[str, Key[Any]]) -> dict[str, str]:
-    """Return the texts as they may be written to a log: without secrets. A custom key may be one, as in Kafka."""
+    """Return the texts for a log, without secrets. A custom key counts as a secret, as in Kafka."""
     return {name: _masked(key_of(name, keys), text) for name, text in configs.items()}
 
 
@@ -113,29 +113,30 @@ def _masked(key: Key[Any] | None, text: str) -> str:
 
 def _overlaid(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> BrokerConfig:
     default, own = layers
-    # What is for one listener has no value of the whole broker.
+    # A listener's own key has no value for the whole broker.
     made = static.overlaid({name: text for name, text in {**default, **own}.items() if name in static.keys})
     made.__dict__.update(dynamic_default=default, dynamic_own=own)
     return made
 
 
 def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str | None:
-    """Return what is wrong with values that are right by themselves."""
+    """Return the error of valid values that conflict with each other, None without one."""
     try:
         _overlaid(static, layers).check_between_keys()
     except ConfigError as error:
         return str(error)
     except (ValueError, OverflowError) as error:
-        # The text of such an error may have a part of a secret in it.
+        # The message of such an error may contain a part of a secret.
         names = ", ".join(sorted({**layers[0], **layers[1]}))
         return f"no settings can be made of the changes of {names} ({type(error).__name__})"
     return None
 
 
 def _without_conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Leave out changes, by their names' order, until the others agree; then those are taken back that agree with them.
+    """Remove changes, in the order of their names, until the rest is free of conflicts; then restore those without
+    conflict.
 
-    So that a change which contradicts nothing is in force. Each change is tried twice at most.
+    So every change without a conflict applies. Each change is tested at most twice.
     """
 
     def without(names: Container[str]) -> list[dict[str, str]]:
@@ -160,9 +161,9 @@ def dynamic_fault(
     *,
     is_own: bool,
 ) -> str | None:
-    """Return what is wrong with all changes of one broker (`is_own`) or of the cluster's default, None for nothing.
+    """Return the error of all changes of one broker (`is_own`) or of the cluster-wide ones, None where they are valid.
 
-    `current` are the settings in force, with the changes that these would replace.
+    `current` are the current settings, with the changes that these would replace.
     """
     for words in _refused(static, configs, is_own=is_own):
         return words
@@ -180,9 +181,9 @@ def dynamic_fault(
 
 
 def value_fault(static: BrokerConfig, configs: Mapping[str, str]) -> str | None:
-    """Return what is wrong with changes of a broker elsewhere, None for nothing: each is judged by itself.
+    """Return the error of changes for another broker, None where they are valid. Each is validated separately.
 
-    Whether they agree with each other, and with what that broker was started with, is known there alone.
+    Only that broker can check the rules between them and its static settings.
     """
     return next(_refused(static, configs, is_own=True), None)
 
@@ -234,7 +235,9 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
 
 
 def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
-    """Hold a number of threads to Kafka's steps: at most doubled, at most halved at a time, the half rounded down."""
+    """Check a number of threads by Kafka's rule: at most doubled, at least half (rounded down). Returns the error or
+    None.
+    """
     before, after = current.log_cleaner_threads, made.log_cleaner_threads
     if after < before // 2:
         return f"Log cleaner threads cannot be reduced to less than half the current value {before}"

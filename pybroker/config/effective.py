@@ -1,7 +1,7 @@
-"""The settings of a node before it starts, each with where its value comes from.
+"""The settings of a node before its start, each with the source of its value.
 
-Owns the order in which sources speak: an override, the file, another key of the same meaning, the default. Must not
-know a running broker, whose settings may have been changed since (DescribeConfigs says that).
+Owns the precedence of sources: an override, the file, a synonym key, the default. Must not know dynamic configs of a
+running broker (DescribeConfigs returns these).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _SAME = {"node.id": "broker.id", "broker.id": "node.id"}
 
 
 class Setting(NamedTuple):
-    """One key with its value as it may be shown; no value where there is none."""
+    """One key with its value for display, None where it has none."""
 
     name: str
     value: str | None
     source: str
     line: int | None
-    """Of the file, for what comes from it."""
+    """Line number in the file, for a value from the file."""
     synonym: str | None
-    """The key that speaks in place of this one."""
+    """The synonym key whose value applies."""
     secret: bool
     type: str
 
@@ -38,9 +38,9 @@ class Setting(NamedTuple):
 def effective_settings(
     config: BrokerConfig, lines: Mapping[str, int], overrides: Mapping[str, str]
 ) -> Iterator[Setting]:
-    """Yield every setting by name, those for single listeners and unknown ones too.
+    """Yield every setting by name, including those of single listeners and unknown ones.
 
-    `lines` has the keys of the file, `overrides` those that win over it.
+    `lines` are the keys of the file, `overrides` those that override it.
     """
     found = {name: _setting(config, name, lines, overrides) for name in config.keys}
     texts = {**config.of_listeners, **config.of_mechanisms}

@@ -1,6 +1,6 @@
-"""Listeners as values: the parsed forms of `listeners`, `advertised.listeners` and the security protocol map.
+"""Listeners as values: `listeners`, `advertised.listeners` and the security protocol map, parsed.
 
-Owns their syntax. Must not know sockets, nor what the roles of a node ask of its listeners.
+Owns their syntax. Must not know sockets, or the rules between roles and listeners.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _EXPECTED = "NAME://host:port, such as PLAINTEXT://localhost:9092"
 _LAST_PORT = 65535
 _PORT_DIGITS = 5
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Security protocols, by Kafka's numbers of them."""
+"""Security protocols, by Kafka's numbers."""
 
 
 class Endpoint(NamedTuple):
-    """A named address. An empty host stands for every interface; port 0 for any free one."""
+    """A named address. An empty host stands for every interface, port 0 for any free one."""
 
     name: str
     host: str
@@ -36,40 +36,40 @@ class Endpoint(NamedTuple):
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """Where to listen, what to advertise to clients (None: what they dialled), and how the connections are treated."""
+    """One listener: its address, its advertised address (None: the address the client used), and its security."""
 
     endpoint: Endpoint
     advertised: Endpoint | None
     congestion_control: str | None
     is_controller: bool = False
-    """Whether it is for controllers, and brokers that ask them: clients are served on the others."""
+    """Whether it is for controllers, and brokers that connect to them. Clients use the other listeners."""
     protocol: str = "PLAINTEXT"
     """The security protocol."""
 
     @property
     def asks_who(self) -> bool:
-        """Whether its connections have to authenticate by SASL."""
+        """Whether its connections must authenticate by SASL."""
         return self.protocol.startswith("SASL_")
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether its connections are of TLS."""
+        """Whether its connections use TLS."""
         return self.protocol.endswith("SSL")
 
 
 def parse_endpoint(key: str, text: str) -> Endpoint:
-    """Return the endpoint in `text`; raises ConfigError naming `key`."""
+    """Parse an endpoint. Raises ConfigError for `key`."""
     match = _FORM.match(text)
     if match is None:
         raise ConfigError(key, text, _EXPECTED)
-    # The length comes first: int() refuses thousands of digits in words of its own.
+    # The length is checked first: int() rejects thousands of digits with a message of its own.
     if len(match["port"]) > _PORT_DIGITS or int(match["port"]) > _LAST_PORT:
         raise ConfigError(key, text, f"{_EXPECTED}; a port is from 0 to {_LAST_PORT}")
     return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", int(match["port"]))
 
 
 def parse_endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
-    """Return the endpoints by name, in the order given; raises ConfigError where two have one name or address."""
+    """Parse endpoints, by name in the given order. Raises ConfigError for a duplicate name or address."""
     endpoints: dict[str, Endpoint] = {}
     for text in texts:
         endpoint = parse_endpoint(key, text)
@@ -82,7 +82,7 @@ def parse_endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
 
 
 def parse_protocols(pairs: tuple[str, ...]) -> dict[str, str]:
-    """Return the security protocol of each listener name in `listener.security.protocol.map`; raises ConfigError."""
+    """Parse the security protocols by listener name of `listener.security.protocol.map`. Raises ConfigError."""
     key = "listener.security.protocol.map"
     protocols = {}
     for pair in pairs:
@@ -96,7 +96,7 @@ def parse_protocols(pairs: tuple[str, ...]) -> dict[str, str]:
 def with_controllers(
     protocols: Mapping[str, str], listeners: Iterable[str], controller_names: Iterable[str]
 ) -> dict[str, str]:
-    """Return the default map with PLAINTEXT for controllers, unless a name speaks of encryption (KIP-631)."""
+    """Add PLAINTEXT for controllers to the default map, unless a listener name refers to encryption (KIP-631)."""
     names = {name.upper() for name in controller_names}
     if any(protocols.get(name, "PLAINTEXT") != "PLAINTEXT" for name in (*names, *listeners)):
         return dict(protocols)
@@ -110,10 +110,10 @@ def build_listeners(
     controller_names: Iterable[str],
     congestion_control: Mapping[str, str | None],
 ) -> tuple[Listener, ...]:
-    """Return the listeners that the keys describe; raises ConfigError for one that cannot be served.
+    """Return the listeners of these keys. Raises ConfigError for one that cannot be served.
 
-    Those in `controller_names` are for controllers. `congestion_control` is by listener name, the empty name standing
-    for all others.
+    Those in `controller_names` are for controllers. `congestion_control` is by listener name; the empty name applies
+    to all others.
     """
     if not endpoints:
         raise ConfigError("listeners", "", _EXPECTED)

@@ -1,16 +1,14 @@
-"""What can be wrong with a setting.
+"""The errors of settings.
 
-ConfigError          a value that cannot be used
-├── UnknownKeyError  a key that there is not
-├── RefusedError     what Kafka refuses, in its words
-└── PropertiesError  a file, or a line of it, that cannot be read
+ConfigError          an invalid value ├── UnknownKeyError  an unknown key ├── RefusedError     a value that Kafka
+rejects, with its message └── PropertiesError  a file, or a line of it, that cannot be read
 """
 
 from __future__ import annotations
 
 
 class ConfigError(ValueError):
-    """One setting is wrong; the text is one line naming the key, its value and what would be right."""
+    """An invalid setting. The message is one line with the key, its value and the expected value."""
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         super().__init__(f"{name}={value}: expected {expected}")
@@ -20,7 +18,7 @@ class ConfigError(ValueError):
 
 
 class UnknownKeyError(ConfigError):
-    """There is no key of that name; the text is Kafka's, and names the nearest key that there is."""
+    """An unknown key. The message is Kafka's, with the nearest known key."""
 
     def __init__(self, kind: str, name: str, near: str | None) -> None:
         hint = "" if near is None else f"; is {near} meant?"
@@ -31,7 +29,7 @@ class UnknownKeyError(ConfigError):
 
 
 class RefusedError(ConfigError):
-    """A value, or several that do not agree, which Kafka refuses; the text is its sentence."""
+    """One or several conflicting values that Kafka rejects; the message is Kafka's."""
 
     def __init__(self, name: str, value: object, sentence: str) -> None:
         ValueError.__init__(self, sentence)
@@ -41,7 +39,7 @@ class RefusedError(ConfigError):
 
 
 class PropertiesError(ConfigError):
-    """A properties file, or a line of it, cannot be read; the text is one line saying which."""
+    """A properties file, or a line of it, cannot be read. The message is one line that identifies it."""
 
     def __init__(self, text: str) -> None:
         ValueError.__init__(self, text)

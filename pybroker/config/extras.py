@@ -1,7 +1,7 @@
-"""The packages that parts of pybroker need beside it, by the extra that names them in `pyproject.toml`.
+"""The packages of pybroker's extras in `pyproject.toml`, for messages about a missing package.
 
-Owns which command a message names. A package has its own name there: pybroker may come from a clone or from
-a wheel, and `pip install 'pybroker[cli]'` finds it only where an index has it.
+Owns the install command of a message. It lists the packages themselves, since `pip install 'pybroker[cli]'` works
+only where an index contains pybroker, which may be installed from a clone or a wheel.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ PACKAGES = {
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of an extra; raises KeyError for one that there is not."""
+    """Return the command that installs the packages of an extra. Raises KeyError for an unknown extra."""
     packages = " ".join(f"'{package}'" for package in PACKAGES[extra])
     return f"python -m pip install {packages}"

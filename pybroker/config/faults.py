@@ -1,7 +1,7 @@
-"""Everything that is wrong with the settings of a node at once, where a start names the first.
+"""All errors in the settings of a node at once, where a start reports only the first.
 
-Owns which faults are real: one that is there only because another setting is wrong is left out. What judges is what
-judges at a start. Must not know where settings come from.
+Owns which errors are reported: an error that only follows from another invalid setting is omitted. The checks are
+those of a start. Must not know where settings come from.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _STRUCTURE = frozenset({*NodeKeys.keys, *QuorumKeys.keys, "listeners", "advertised.listeners"})
-"""Keys that say what a node is; while one of them is wrong, nothing can be said of how they agree."""
+"""Keys that define the node's structure. While one of them is invalid, rules between keys cannot be checked."""
 
 
 def find_faults(given: Mapping[str, str]) -> tuple[list[ConfigError], BrokerConfig | None]:
-    """Return every fault of the texts, by name, and the settings where a node can be built of them, faults or not."""
+    """Return all errors sorted by name, and the settings, unless errors prevent building them."""
     faults = _faults(partial(_check, name, text) for name, text in given.items())
     wrong = {one.name for one in faults}
     if wrong & _STRUCTURE:
@@ -36,7 +36,7 @@ def find_faults(given: Mapping[str, str]) -> tuple[list[ConfigError], BrokerConf
     except ConfigError as fault:
         return sorted([*faults, fault], key=_name), None
     for found in _faults(config.between_keys()):
-        # A wrong text stands for nothing: what its default does not go with is no fault of the others.
+        # The default replaces an invalid value, so a conflict with that default is no error.
         if found.name not in wrong and not any(name in str(found) for name in wrong):
             faults.append(found)
     return sorted({str(one): one for one in faults}.values(), key=_name), config

@@ -1,7 +1,7 @@
-"""GroupConfig: the settings of one group, its own over the broker's.
+"""GroupConfig: the settings of one group, its overrides over the broker's values.
 
-Owns the group keys and the bounds that a broker sets for them. Must not know where overrides are stored, nor who acts
-on them. Kafka's keys of share and streams groups are unknown here, as those groups are.
+Owns the group keys and the bounds that a broker sets for them. Must not know where overrides are stored, or their
+users. Kafka's keys of share and streams groups are unknown here, as are those groups.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PREFIX = "group."
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """A broker key that says how small, or how large, a group's value may be."""
+    """A broker key that defines the minimum or the maximum of a group's value."""
 
     name: str
     value: int
 
 
 class GroupConfig(Settings):
-    """The settings of one group, complete: what it was not given itself, its broker's values fill in."""
+    """The complete settings of one group: its own values, and the broker's for all others."""
 
     broker: BrokerConfig
 
@@ -39,31 +39,31 @@ class GroupConfig(Settings):
     consumer_session_timeout_ms = BrokerConfig.group_consumer_session_timeout_ms.redeclared()
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-        """Take a group's own texts; raises ConfigError for what is no number, and for an unknown key."""
+        """Parse a group's own texts. Raises ConfigError for an invalid number, and for an unknown key."""
         self.__dict__["broker"] = broker
         super().__init__(overrides)
         for name in self.unknown:
             raise UnknownKeyError("group", name, suggestion(name, self.keys))
 
     def default_of(self, key: Key[Any]) -> Any:
-        """Return the broker's value of a key that the group was not given."""
+        """Return the broker's value of a key without a value of the group."""
         return getattr(self.broker, group_synonym(key.name).attribute)
 
 
 def group_synonym(group_key: str) -> Key[Any]:
-    """Return the broker key behind a group key."""
+    """Return the broker key that is the default of a group key."""
     return BrokerConfig.keys[_PREFIX + group_key]
 
 
 def group_bounds(group_key: str, broker: BrokerConfig) -> tuple[Bound, Bound]:
-    """Return between which values of the broker's a group's value may lie."""
+    """Return the minimum and maximum of a group's value from the broker's settings."""
     kind, rest = group_key.split(".", 1)
     least, most = (BrokerConfig.keys[f"{_PREFIX}{kind}.{end}.{rest}"] for end in ("min", "max"))
     return Bound(least.name, getattr(broker, least.attribute)), Bound(most.name, getattr(broker, most.attribute))
 
 
 def group_fault(overrides: Mapping[str, str], broker: BrokerConfig) -> str | None:
-    """Return what is wrong with all that a group is to be given, in Kafka's words; None for nothing."""
+    """Return the error of the complete configs of a group, with Kafka's message; None where they are valid."""
     try:
         config = GroupConfig(overrides, broker)
     except ConfigError as error:

@@ -1,8 +1,8 @@
-"""One configuration key: its Kafka name, type, default, range, and the words that explain it.
+"""One configuration key: its Kafka name, type, default, range, and documentation.
 
-Owns the translation between text and values. A key is declared as a class attribute of a `Settings` class; its Kafka
-name is the attribute's with dots for underscores, so a key is written down in exactly one place. Must not know which
-keys exist or who reads them.
+Owns the conversion between text and values. A key is declared as a class attribute of a `Settings` class. Its Kafka
+name is that of the attribute with dots for underscores, so a key is declared in exactly one place. Must not know
+particular keys or their users.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ T = TypeVar("T")
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 LONGEST_NUMBER = 1000
-"""Characters of a text that is read as a number: Python reads no more than 4,300 digits, and slowly."""
+"""Maximum characters of a number: Python parses at most 4,300 digits, and slowly."""
 
 
 _REPLICA = re.compile(r"(?:[0-9]+:[0-9]+)?")
-# What Double.parseDouble takes, but for NaN, which fits no range, and digits of base 16.
+# The syntax of Double.parseDouble, except NaN, which fits no range, and hexadecimal digits.
 _FRACTION = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|Infinity)")
 _PYTHON_CLASS = re.compile(r"[\w.]+:\w+")
 
@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
 
 class Key(Generic[T]):
-    """A key as declared: read on the class it is the declaration, read on an instance it is the value."""
+    """A declared key. Accessed on the class it is the declaration, accessed on an instance it is the value."""
 
     __slots__ = (
         "acts",
@@ -82,15 +82,15 @@ class Key(Generic[T]):
         self.parse = parse
         self.check = check
         self.expected = expected
-        self.acts = acts  # False: the key is accepted and checked, and nothing reads it yet
-        self.dynamic = dynamic  # Kafka lets it change while the broker runs; others are read-only in DescribeConfigs
-        self.ours = ours  # of a key that Kafka does not have: who sets it, and why
-        self.is_fixed = is_fixed  # only what is done anyway is taken, so that nobody needs to read it
+        self.acts = acts  # False: the key is accepted and validated, but has no effect
+        self.dynamic = dynamic  # Kafka can change it at runtime; others are read-only in DescribeConfigs
+        self.ours = ours  # for a key that Kafka does not have: who sets it, and why
+        self.is_fixed = is_fixed  # only the value of the actual behaviour is accepted, so no code reads the key
         self.name = ""
         self.attribute = ""
 
     def redeclared(self) -> Key[T]:
-        """Return a key with the type, range and words of this one, for another class; it may change at any time."""
+        """Return a key with this type, range and documentation, for another class. It can change at runtime."""
         return Key(
             self.kind,
             self.default,
@@ -115,11 +115,11 @@ class Key(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Key[T] | T:
         if instance is None:
             return self
-        # An instance keeps every value in its __dict__, which is looked at first; only a half-built one comes here.
+        # The __dict__ of an instance has every value and takes precedence. Only an incomplete instance gets here.
         raise AttributeError(self.attribute)
 
     def value_of(self, text: str) -> T:
-        """Return the value that `text` stands for; raises ConfigError when it is not of the type or out of range."""
+        """Parse a value. Raises ConfigError for a value of another type or out of range."""
         try:
             value = self.parse(text.strip())
         except ValueError:
@@ -129,7 +129,7 @@ class Key(Generic[T]):
         return value
 
     def text_of(self, value: T | None) -> str | None:
-        """Return Kafka's spelling of a value, as DescribeConfigs sends it; None stands for no value."""
+        """Return Kafka's text of a value, as in DescribeConfigs; None for no value."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -142,14 +142,14 @@ class Key(Generic[T]):
 
 
 def _whole_number(text: str) -> int:
-    # int() also takes "1_000" and a leading "+"; Kafka takes neither "1_000" nor blanks inside.
+    # int() also accepts "1_000" and a leading "+"; Kafka accepts neither "1_000" nor blanks inside.
     if "_" in text:
         raise ValueError(text)
     return int(text)
 
 
 def _fraction(text: str) -> float:
-    # float() also takes "1_0" and "inf", which Kafka does not.
+    # float() also accepts "1_0" and "inf", which Kafka rejects.
     if _FRACTION.fullmatch(text) is None:
         raise ValueError(text)
     return float(text.rstrip("fFdD"))
@@ -176,7 +176,7 @@ def _fraction_text(at_least: float | None, at_most: float | None) -> str:
 def boolean(
     default: bool, doc: str, *, only: bool | None = None, acts: bool = True, dynamic: bool = False
 ) -> Key[bool]:
-    """Declare a key that is `true` or `false`; `only` is the one of them that can be honoured."""
+    """Declare a key that is `true` or `false`; `only` is the only supported value."""
     return Key(
         Kind.BOOLEAN,
         default,
@@ -191,7 +191,7 @@ def boolean(
 
 
 def optional_boolean(doc: str) -> Key[bool | None]:
-    """Declare a key that is `true` or `false` and has no default: other keys speak when it is absent."""
+    """Declare a key that is `true` or `false` without a default: other keys apply when it is absent."""
     return Key(Kind.BOOLEAN, None, doc, parse=_truth, check=lambda _: True, expected="true or false")
 
 
@@ -233,7 +233,7 @@ def integer(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[int]:
-    """Declare a 32-bit number; the range includes both ends, `but_not` is left out of it."""
+    """Declare a 32-bit number; the range includes both ends, but not `but_not`."""
     return _number(Kind.INT, default, doc, at_least, at_most, acts, dynamic, ours, but_not)
 
 
@@ -274,14 +274,14 @@ def optional_integer(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[int | None]:
-    """Declare a 32-bit number without a default: another key speaks when it is absent."""
+    """Declare a 32-bit number without a default: another key applies when it is absent."""
     return _number(Kind.INT, None, doc, at_least, at_most, acts, dynamic, ours, but_not)
 
 
 def optional_long(
     doc: str, *, at_least: int | None = None, acts: bool = True, dynamic: bool = False
 ) -> Key[int | None]:
-    """Declare a 64-bit number without a default: another key speaks when it is absent."""
+    """Declare a 64-bit number without a default: another key applies when it is absent."""
     return _number(Kind.LONG, None, doc, at_least, None, acts, dynamic, ours="")
 
 
@@ -295,7 +295,7 @@ def double(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[float]:
-    """Declare a fraction; the range includes both ends."""
+    """Declare a floating-point number; the range includes both ends."""
     return Key(
         Kind.DOUBLE,
         default,
@@ -319,7 +319,7 @@ def string(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[str]:
-    """Declare a text; `one_of` lists the words it may be, in small letters where they may be written in `any_case`."""
+    """Declare a text; `one_of` are the allowed words, in lower case if `any_case` accepts any case."""
     return Key(
         Kind.STRING,
         default,
@@ -341,7 +341,7 @@ def optional_string(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[str | None]:
-    """Declare a text without a default; the empty text counts as absent. `one_of` lists the words it may be."""
+    """Declare a text without a default; an empty text counts as absent. `one_of` are the allowed words."""
     return Key(
         Kind.STRING,
         None,
@@ -365,9 +365,9 @@ def listing(
     dynamic: bool = False,
     ours: str = "",
 ) -> Key[tuple[str, ...]]:
-    """Declare a comma-separated list; `each_of` lists the words its items may be, `empty` whether it may have none.
+    """Declare a comma-separated list; `each_of` are the allowed items, `empty` allows a list without items.
 
-    An item that is there twice counts once (KIP-1161).
+    A duplicate item is removed (KIP-1161).
     """
     return Key(
         Kind.LIST,
@@ -385,7 +385,7 @@ def listing(
 
 
 def throttled_replicas(doc: str) -> Key[tuple[str, ...]]:
-    """Declare a list of partition:broker pairs, or * for all of them, as Kafka checks it."""
+    """Declare a list of partition:broker pairs, or * for all of them, validated as in Kafka."""
     return Key(
         Kind.LIST,
         (),
@@ -399,14 +399,14 @@ def throttled_replicas(doc: str) -> Key[tuple[str, ...]]:
 
 
 def optional_listing(doc: str, *, acts: bool = True) -> Key[tuple[str, ...] | None]:
-    """Declare a comma-separated list without a default: another key speaks when it is absent."""
+    """Declare a comma-separated list without a default: another key applies when it is absent."""
     return Key(
         Kind.LIST, None, doc, parse=parse_list, check=lambda _: True, expected="a comma-separated list", acts=acts
     )
 
 
 def password(doc: str, *, acts: bool = False, dynamic: bool = True, ours: str = "") -> Key[str | None]:
-    """Declare a secret without a default; it is never shown, nor written into a log."""
+    """Declare a secret without a default; it is never displayed or logged."""
     return Key(
         Kind.PASSWORD,
         None,
@@ -421,7 +421,7 @@ def password(doc: str, *, acts: bool = False, dynamic: bool = True, ours: str = 
 
 
 def class_name(default: str | None, doc: str, *, dynamic: bool = True) -> Key[str | None]:
-    """Declare the name of a Java class: only the default can be honoured, as no class can be loaded here."""
+    """Declare the name of a Java class. Only the default is supported, since no Java class can be loaded."""
     return Key(
         Kind.CLASS,
         default,
@@ -440,7 +440,7 @@ def is_python_class(text: str) -> bool:
 
 
 def class_names(default: tuple[str, ...], doc: str) -> Key[tuple[str, ...]]:
-    """Declare a list of Java classes: only some of the default's can be honoured, as no class can be loaded here."""
+    """Declare a list of Java classes. Only some of the default's are supported, since no Java class can be loaded."""
     return Key(
         Kind.LIST,
         default,
@@ -454,7 +454,7 @@ def class_names(default: tuple[str, ...], doc: str) -> Key[tuple[str, ...]]:
 
 
 def no_items(doc: str) -> Key[tuple[str, ...]]:
-    """Declare a list whose items could not be honoured: only the empty one is taken."""
+    """Declare a list that must be empty, since no item is supported."""
     return Key(
         Kind.LIST,
         (),
@@ -468,7 +468,7 @@ def no_items(doc: str) -> Key[tuple[str, ...]]:
 
 
 def unserved(kind: Kind, doc: str) -> Key[str | None]:
-    """Declare a key that this broker cannot honour: a value for it is an error, never a silent loss of protection."""
+    """Declare an unsupported key. A value is an error, so that no protection is silently missing."""
     return Key(
         kind,
         None,

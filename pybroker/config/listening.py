@@ -1,6 +1,6 @@
-"""How the listeners of a running broker may change (KIP-226).
+"""Dynamic changes of a broker's listeners (KIP-226).
 
-Owns the rules beyond those of a start, in Kafka's words where it has some. Must not know sockets.
+Owns the rules beyond those of a start, with Kafka's messages where it has some. Must not know sockets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def listener_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
-    """Return why a broker that runs by `current` cannot have the listeners of `made`, None where it can."""
+    """Return why a broker with the settings `current` cannot change to the listeners of `made`, None where it can."""
     if current.endpoints == made.endpoints:
         return None
     before, after = _by_name(current), _by_name(made)

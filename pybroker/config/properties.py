@@ -20,20 +20,20 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A pair of a file, and where it stands there."""
+    """A key and value of a file, with the line number."""
 
     text: str
     number: int
-    """Of its first line, from 1."""
+    """Number of its first line, from 1."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the pairs of a file, the last of a repeated key winning; raises PropertiesError."""
+    """Return the pairs of a file; the last of a duplicate key wins. Raises PropertiesError."""
     return {key: line.text for key, line in read_lines(path).items()}
 
 
 def read_lines(path: Path) -> dict[str, Line]:
-    """Return the pairs of a file with their lines, the last of a repeated key winning; raises PropertiesError."""
+    """Return the pairs of a file with their lines; the last of a duplicate key wins. Raises PropertiesError."""
     text = _read(path)
     try:
         return parse_lines(text)
@@ -51,12 +51,12 @@ def _read(path: Path) -> str:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Return the pairs of a text in the properties format; raises PropertiesError for a broken escape."""
+    """Return the pairs of a text in the properties format. Raises PropertiesError for an invalid escape."""
     return {key: line.text for key, line in parse_lines(text).items()}
 
 
 def parse_lines(text: str) -> dict[str, Line]:
-    """Return the pairs of a text in the properties format with their lines; raises PropertiesError."""
+    """Return the pairs of a text in the properties format with their lines. Raises PropertiesError."""
     pairs = {}
     for number, line in _logical_lines(text):
         key, value = _split(line)
@@ -65,7 +65,7 @@ def parse_lines(text: str) -> dict[str, Line]:
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """Return the pairs of `key=value` arguments; raises PropertiesError for one without `=`."""
+    """Return the pairs of `key=value` arguments. Raises PropertiesError for an argument without `=`."""
     pairs = {}
     for override in overrides:
         key, sign, value = override.partition("=")
@@ -129,7 +129,7 @@ def _unescape(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Return the text with pairs of surrogates as characters; raises PropertiesError for half a pair."""
+    """Replace surrogate pairs by characters. Raises PropertiesError for an unpaired surrogate."""
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""The metadata quorum as values: who votes, and where controllers are found.
+"""The metadata quorum as values: the voters, and the addresses of controllers.
 
-Owns the syntax of `controller.quorum.voters` and `controller.quorum.bootstrap.servers`, refused in Kafka's words. Must
-not know sockets, nor which node of them this is.
+Owns the syntax of `controller.quorum.voters` and `controller.quorum.bootstrap.servers`, with Kafka's error messages.
+Must not know sockets, or the id of this node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SERVER_FORM = 'Each entry should be in the form "{host}:{port}"'
 
 
 class QuorumVoter(NamedTuple):
-    """A controller that votes, and where it listens."""
+    """A voter, and its address."""
 
     node_id: int
     host: str
@@ -32,7 +32,7 @@ class QuorumVoter(NamedTuple):
 
 
 def parse_voters(entries: tuple[str, ...]) -> tuple[QuorumVoter, ...]:
-    """Return the voters by rising id, the last of a repeated id; raises ConfigError."""
+    """Return the voters sorted by id, the last of a duplicate id. Raises ConfigError."""
     voters = {}
     for entry in entries:
         voter = parse_voter(entry)
@@ -41,7 +41,7 @@ def parse_voters(entries: tuple[str, ...]) -> tuple[QuorumVoter, ...]:
 
 
 def parse_voter(entry: str) -> QuorumVoter:
-    """Return the voter in `id@host:port`; raises ConfigError."""
+    """Parse the voter `id@host:port`. Raises ConfigError."""
     parts = entry.split("@")
     if len(parts) != 2:
         raise RefusedError(_VOTERS, entry, f"Invalid configuration value for {_VOTERS}. {_VOTER_FORM}")
@@ -61,7 +61,7 @@ def parse_voter(entry: str) -> QuorumVoter:
 
 
 def parse_bootstrap_servers(entries: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Return host and port of each server once, in the order given; raises ConfigError."""
+    """Return host and port of each server without duplicates, in the given order. Raises ConfigError."""
     servers: dict[tuple[str, int], None] = {}
     for entry in entries:
         match = _ADDRESS.fullmatch(entry)

@@ -1,6 +1,6 @@
 """Prints docs/reference/configs.md from the declarations: `python -m pybroker.config.reference`.
 
-Owns the form of that page and nothing of its content. Runs only when documentation is made.
+Owns the format of that page, and none of its content. Runs only when documentation is generated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def lines() -> Iterator[str]:
 
 
 def rows(keys: Iterable[Key[Any]]) -> Iterator[str]:
-    """Yield the lines of a table of keys, by name."""
+    """Yield the lines of a table of keys, sorted by name."""
     yield from HEADER
     for key in sorted(keys, key=lambda key: key.name):
         yield _row(key, _notes(key))

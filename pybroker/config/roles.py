@@ -1,7 +1,7 @@
-"""What a node's roles, its listeners and the quorum ask of each other, in Kafka's words and Kafka's order.
+"""The rules between a node's roles, its listeners and the quorum, with Kafka's messages in Kafka's order.
 
-Owns the rules of a node of a cluster. A single node, which names neither listeners of controllers nor where they are,
-is free of most. Must not know what a role does.
+Owns the rules of a cluster node. Most do not apply to a single node, which configures neither controller listeners
+nor their addresses. Must not know the function of a role.
 """
 
 from __future__ import annotations
@@ -31,77 +31,77 @@ class NodeSettings(Protocol):
 
     @property
     def given(self) -> Mapping[str, str]:
-        """The texts that were given, by Kafka's names."""
+        """Return the given texts, by Kafka's names."""
         ...
 
     @property
     def node_id(self) -> int:
-        """The number of the node."""
+        """Return the node id."""
         ...
 
     @property
     def is_broker(self) -> bool:
-        """Whether it serves clients."""
+        """Whether the node has the role broker."""
         ...
 
     @property
     def is_controller(self) -> bool:
-        """Whether it has a part in the quorum."""
+        """Whether the node has the role controller."""
         ...
 
     @property
     def is_single(self) -> bool:
-        """Whether it is a cluster by itself."""
+        """Whether the node is a single-node cluster."""
         ...
 
     @property
     def controller_listener_names(self) -> tuple[str, ...]:
-        """The listeners of controllers."""
+        """Return the controller listener names."""
         ...
 
     @property
     def inter_broker_listener_name(self) -> str | None:
-        """The listener between brokers, as given."""
+        """Return the inter-broker listener name, as given."""
         ...
 
     @property
     def inter_broker_listener(self) -> str:
-        """The listener between brokers that results."""
+        """Return the effective inter-broker listener name."""
         ...
 
     @property
     def security_protocols(self) -> Mapping[str, str]:
-        """The protocol behind each name."""
+        """Return the security protocol of each listener name."""
         ...
 
     @property
     def quorum_voters(self) -> tuple[QuorumVoter, ...]:
-        """Who votes."""
+        """Return the voters."""
         ...
 
     @property
     def quorum_bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
-        """Where controllers are found."""
+        """Return the addresses of controllers."""
         ...
 
     @property
     def controller_quorum_auto_join_enable(self) -> bool:
-        """Whether it asks to vote."""
+        """Whether the controller adds itself as a voter."""
         ...
 
     @property
     def broker_heartbeat_interval_ms(self) -> int:
-        """Time between heartbeats."""
+        """Return the heartbeat interval."""
         ...
 
     @property
     def broker_session_timeout_ms(self) -> int:
-        """How long a broker lives without one."""
+        """Return the session timeout."""
         ...
 
 
 def check_required(config: NodeSettings) -> None:
-    """Check that a node of a cluster names what Kafka has no default for; raises ConfigError."""
+    """Check that a cluster node configures the keys without a default in Kafka. Raises ConfigError."""
     if config.is_single:
         return
     for name in (_ROLES, "node.id", _NAMES):
@@ -112,7 +112,7 @@ def check_required(config: NodeSettings) -> None:
 
 
 def check_roles(config: NodeSettings, listeners: Sequence[str], advertised: Sequence[str]) -> None:
-    """Hold roles, listeners and quorum against each other; raises ConfigError.
+    """Check the rules between roles, listeners and quorum. Raises ConfigError.
 
     `listeners` and `advertised` are the names in the keys listeners and advertised.listeners.
     """
@@ -232,7 +232,7 @@ def _check_advertised(listeners: Sequence[str], advertised: Sequence[str]) -> No
 
 
 def heartbeat_warning(config: NodeSettings) -> str | None:
-    """Return Kafka's words on a heartbeat that is too rare for the session, None where it is not."""
+    """Return Kafka's warning about a heartbeat interval that is too long for the session, None where it is not."""
     interval, session = config.broker_heartbeat_interval_ms, config.broker_session_timeout_ms
     if interval * 2 <= session:
         return None

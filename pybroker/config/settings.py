@@ -1,7 +1,7 @@
-"""A frozen set of values, made from text by the keys that its class declares.
+"""An immutable set of values, parsed from text by the keys that its class declares.
 
-Owns the rule that every value is checked before any is used, and the memory of which values were given (DescribeConfigs
-distinguishes a given value from a default). Must not know any particular key.
+Owns the rule that all values are validated before any is used, and which values were given (DescribeConfigs
+distinguishes them from defaults). Must not know particular keys.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """Values by attribute; immutable once made.
+    """Values as attributes; immutable.
 
-    `given` holds the texts that were given, by Kafka name, unknown keys left out; `unknown` the keys that no
-    declaration knows, which are no error, as in Kafka (`suggestion` says which known key is nearest).
+    `given` has the given texts by Kafka name, without unknown keys. `unknown` has the undeclared keys, which are no
+    error, as in Kafka (`suggestion` returns the nearest known key).
     """
 
     keys: ClassVar[dict[str, Key[Any]]] = {}
@@ -36,7 +36,7 @@ class Settings:
         cls.keys = keys
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """Check and take the texts in `given`; raises ConfigError for the first wrong one."""
+        """Parse and validate the texts in `given`. Raises ConfigError for the first invalid one."""
         values = self.__dict__
         values["given"] = {name: text for name, text in given.items() if name in self.keys}
         values["unknown"] = tuple(name for name in given if name not in self.keys)
@@ -45,7 +45,7 @@ class Settings:
             values[key.attribute] = self.default_of(key) if text is None else key.value_of(text)
 
     def overlaid(self, texts: Mapping[str, str]) -> Self:
-        """Return a copy in which these texts are in force; `given` stays as it was. Raises ConfigError."""
+        """Return a copy with these values; `given` is unchanged. Raises ConfigError."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, text in texts.items():
@@ -63,13 +63,13 @@ class Settings:
     __delattr__ = __setattr__  # type: ignore[assignment]
 
     def items(self) -> Iterator[tuple[Key[Any], Any]]:
-        """Yield every key with its value, in the order of their names."""
+        """Yield every key with its value, sorted by name."""
         for name in sorted(self.keys):
             key = self.keys[name]
             yield key, self.__dict__[key.attribute]
 
 
 def suggestion(unknown: str, known: Mapping[str, object]) -> str | None:
-    """Return the known name that is nearest to an unknown one, if any is near."""
+    """Return the known name that is nearest to an unknown one, None where none is near."""
     near = get_close_matches(unknown.lower(), known, n=1, cutoff=0.8)
     return near[0] if near else None

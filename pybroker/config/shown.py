@@ -1,7 +1,7 @@
-"""Settings as they may be shown: every text but secrets.
+"""Settings for display, without secrets.
 
-Owns what counts as a secret: every key that is declared as one, for one listener or SASL mechanism too, and unknown
-keys whose names say so. Must not know where texts are shown.
+Owns which keys are secret: those declared as such, also for one listener or SASL mechanism, and unknown keys whose
+names indicate a secret. Must not know where texts are displayed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _SECRET = re.compile(r"password|secret|credential|token|jaas|(?:^|\.)key$", re.I
 
 
 def shown_text(name: str, text: str | None) -> str | None:
-    """Return a setting's text as it may be shown."""
+    """Return a setting's text for display; a secret is hidden."""
     return HIDDEN if text is not None and is_secret(name) else text
 
 
 def is_secret(name: str) -> bool:
-    """Return whether the text of a key is shown to nobody."""
+    """Return whether the text of a key is never displayed."""
     key = key_of(name, BrokerConfig.keys)
     return key.kind is Kind.PASSWORD if key is not None else bool(_SECRET.search(name))
 
 
 def changed_texts(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    """Yield what was given and is no default, by the name by which it was given, as it may be shown."""
+    """Yield the given values that differ from defaults, by their given names, for display."""
     derived = ID_NAMES - config.id_names
     for name, text in sorted({**config.given, **config.of_listeners, **config.of_mechanisms}.items()):
         if name in derived:

@@ -1,7 +1,7 @@
-"""TopicConfig: the settings of one topic, its own over the broker's.
+"""TopicConfig: the settings of one topic, its overrides over the broker's values.
 
-Owns the topic keys and which broker keys stand behind each (KIP-226 synonyms). Must not know where overrides are
-stored, nor what a log does with the values.
+Owns the topic keys and their broker synonyms (KIP-226). Must not know where overrides are stored, or how a log uses
+the values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Broker keys that speak one for another, the first given one winning; DescribeConfigs lists all of them as synonyms.
+# Synonyms of a broker key: the first given one applies; DescribeConfigs lists all of them.
 _CHAINS = {
     "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
     "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "log.retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
-# Where a chain ends in one value, the property of BrokerConfig that holds it.
+# The BrokerConfig property with the effective value of such a chain.
 _RESOLVED = {
     "log.roll.ms": "roll_ms",
     "log.roll.jitter.ms": "roll_jitter_ms",
@@ -35,14 +35,14 @@ _RESOLVED = {
 
 
 def _of(broker_key: Key[T]) -> Key[T]:
-    """Declare a topic key with the type, range and words of a broker key, and its value where the topic has none."""
+    """Declare a topic key with the type, range, documentation and default of a broker key."""
     key = broker_key.redeclared()
     _BROKER_KEY[key] = broker_key
     return key
 
 
 def _resolved(broker_key: Key[int | None], *, at_least: int) -> Key[int]:
-    """Declare a topic key behind which a chain of broker keys stands, so that it always has a value."""
+    """Declare a topic key whose default is a chain of broker keys, so that it always has a value."""
     key = long(0, broker_key.doc, at_least=at_least, acts=broker_key.acts, dynamic=True)
     _BROKER_KEY[key] = broker_key
     return key
@@ -52,7 +52,7 @@ _BROKER_KEY: dict[Key[Any], Key[Any]] = {}
 
 
 class TopicConfig(Settings):
-    """The settings of one topic, complete: what it was not given itself, its broker's values fill in."""
+    """The complete settings of one topic: its own values, and the broker's for all others."""
 
     broker: BrokerConfig
 
@@ -101,10 +101,10 @@ class TopicConfig(Settings):
 
     @classmethod
     def stored(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, tuple[str, ...]]:
-        """Return the settings of a topic that exists, and what is wrong with those of its own that are left out.
+        """Return the settings of an existing topic, and the errors of its own settings that are skipped.
 
-        What an older version accepted, or what fits the broker's settings no more, keeps no topic from being served,
-        and takes none of its other settings with it. Never raises: where the broker's do not agree, they hold.
+        A value that an older version accepted, or that conflicts with the broker's settings, must not make the topic
+        unavailable or affect its other settings. Never raises: where the broker's values conflict, they apply.
         """
         kept = dict(overrides)
         faults: list[str] = []
@@ -120,14 +120,14 @@ class TopicConfig(Settings):
 
     @classmethod
     def _inherited(cls, broker: BrokerConfig) -> TopicConfig:
-        """Return the broker's settings, which are held against nothing."""
+        """Return the broker's settings without any validation."""
         made = cls.__new__(cls)
         made.__dict__["broker"] = broker
         Settings.__init__(made, {})
         return made
 
     def __init__(self, overrides: Mapping[str, str], broker: BrokerConfig) -> None:
-        """Check and take a topic's own texts; raises ConfigError for a wrong one and for an unknown key."""
+        """Parse and validate a topic's own texts. Raises ConfigError for an invalid one and for an unknown key."""
         self.__dict__["broker"] = broker
         super().__init__(overrides)
         for name in self.unknown:
@@ -147,7 +147,7 @@ class TopicConfig(Settings):
             )
 
     def default_of(self, key: Key[Any]) -> Any:
-        """Return the broker's value of a key that the topic was not given."""
+        """Return the broker's value of a key without a value of the topic."""
         broker_key = _BROKER_KEY.get(key)
         if broker_key is None:
             return key.default
@@ -155,7 +155,7 @@ class TopicConfig(Settings):
 
 
 def broker_synonyms(topic_key: str) -> tuple[Key[Any], ...]:
-    """Return the broker keys behind a topic key, the one that speaks first in front; none for a topic-only key."""
+    """Return the broker synonyms of a topic key, in order of precedence; none for a topic-only key."""
     broker_key = _BROKER_KEY.get(TopicConfig.keys[topic_key])
     if broker_key is None:
         return ()
@@ -163,7 +163,7 @@ def broker_synonyms(topic_key: str) -> tuple[Key[Any], ...]:
 
 
 def broker_suggestion(unknown: str) -> str | None:
-    """Return the broker key that is meant by a topic's name of it, else the nearest one, None where none is near."""
+    """Return the broker key for a topic key's name, else the nearest one, None where none is near."""
     if unknown in TopicConfig.keys:
         for key in broker_synonyms(unknown):
             return key.name
@@ -171,12 +171,12 @@ def broker_suggestion(unknown: str) -> str | None:
 
 
 def broker_chain(broker_key: str) -> tuple[Key[Any], ...]:
-    """Return a broker key with those that speak when it is absent."""
+    """Return a broker key with those that apply when it is absent."""
     return tuple(BrokerConfig.keys[name] for name in _CHAINS.get(broker_key, (broker_key,)))
 
 
 def topic_fault(overrides: Mapping[str, str], broker: BrokerConfig) -> str | None:
-    """Return what is wrong with a topic's settings, None where they can be in force."""
+    """Return the error of a topic's settings, None where they are valid."""
     try:
         TopicConfig(overrides, broker)
     except ConfigError as error:

@@ -1,10 +1,10 @@
-"""What is counted and timed, under Kafka's names.
+"""Metrics under Kafka's names: counters, gauges and durations.
 
-Owns names and registries of metrics. Must not know who counts or who reads.
+Owns names and registries of metrics. Must not know where values are recorded or read.
 
-    exposition     metrics as the text that Prometheus reads
-    opentelemetry  sending metrics and spans; imported where that is asked for
+    exposition     metrics as text for Prometheus
+    opentelemetry  export of metrics and spans; imported only where it is enabled
     registry       every metric: its name, kind, labels and meaning
-    requests       how many requests the control plane has taken; the broker's log says it at a stop
-    spans          what one request took
+    requests       counts of control-plane requests; the broker logs them when it stops
+    spans          the duration of one request
 """

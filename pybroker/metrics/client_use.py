@@ -1,9 +1,10 @@
-"""What single clients use of their quotas and limits, as metrics.
+"""Metrics of the use that single clients make of their quotas and limits.
 
-Owns which number of an entity is which metric. An entity is who shares a quota: a user, a client id or both; or an
-address. Must not know who counts (the data plane, and `pybroker.security.mutation_quotas`), nor who asks.
+Owns the mapping from an entity's numbers to metrics. An entity is the user, the client id, both, or the address that
+a quota applies to. Must not know where the numbers are counted (the data plane, and
+`pybroker.security.mutation_quotas`), or exported.
 
-Clients without a quota have no series: nothing of them is counted (docs/adr/0092).
+Clients without a quota have no series, since nothing is counted for them (docs/adr/0092).
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 
     Family = tuple[str, Iterable[Sample]]
     Use = tuple[str, str, int, int]
-    """User and client id, empty where all share the quota; what was used; milliseconds to wait."""
+    """User and client id, empty where all share the quota; the use; throttle time in ms."""
     MutationUse = tuple[str, str, float, int, int]
-    """User and client id; partitions that may be made now; partitions that were; milliseconds to wait."""
+    """User and client id; partitions that may be created now; partitions created; throttle time in ms."""
 
 _NANOSECONDS_PER_S = 1e9
 _MS_PER_S = 1000
 _NAME_LETTERS = 128
-"""Longest name that is shown as it is; the data plane has cut those that it counts."""
+"""Longest name that is exported unchanged; the data plane has shortened the names that it counts."""
 
 
 class ClientUses(Protocol):
-    """What a data plane has counted, each with the number of entities that are left out."""
+    """The counts of a data plane, each with the number of omitted entities."""
 
     @property
     def produce(self) -> tuple[list[Use], int]:
@@ -49,9 +50,9 @@ class ClientUses(Protocol):
 
 
 def of_clients(uses: ClientUses | None, mutations: tuple[Sequence[MutationUse], int]) -> Iterator[Family]:
-    """Yield what clients have used; `uses` is None where no data plane serves clients.
+    """Yield the use by clients; `uses` is None where no data plane serves clients.
 
-    `mutations` comes with the number of entities that are left out.
+    `mutations` contains the number of omitted entities.
     """
     made, made_omitted = mutations
     omitted = {"ControllerMutation": made_omitted}
@@ -91,7 +92,7 @@ def _of_data_plane(quotas: Mapping[str, tuple[list[Use], int]]) -> Iterator[Fami
 
 
 def _shown(name: str) -> str:
-    """Return a name that a client may have chosen; one that is long is cut, and has its hash behind it."""
+    """Return a name that a client may have chosen; a long one is cut, with its hash appended."""
     if len(name) <= _NAME_LETTERS:
         return name
     return f"{name[:_NAME_LETTERS]}...{sha256(name.encode(errors='replace')).hexdigest()[:16]}"

@@ -1,7 +1,8 @@
-"""How long something took in the control plane, as a histogram.
+"""A histogram of durations in the control plane.
 
 Owns its bounds, which are those of the data plane's histograms (`native/net/src/measures/times.rs:bounds_us`): the
-powers of two of microseconds from 16 µs to 67 s. Must not know what is timed. One thread notes, and any may read.
+powers of two of microseconds from 16 µs to 67 s. Must not know the measured operation. One thread records, and any
+may read.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FIRST, _LAST = 4, 26
-"""Powers of two, in microseconds, of the first bound and of the last."""
+"""Exponents of two, in microseconds, of the first and of the last bound."""
 BOUNDS = tuple((1 << power) / 1e6 for power in range(_FIRST, _LAST + 1))
 _NANOSECONDS = 1e9
 
 
 class Durations:
-    """What was noted since the start."""
+    """The durations recorded since the start."""
 
     __slots__ = ("_counts", "_total_ns")
 
@@ -32,18 +33,18 @@ class Durations:
         self._total_ns = 0
 
     def note(self, duration_ns: int) -> None:
-        """Note one, in nanoseconds."""
+        """Record a duration, in nanoseconds."""
         bits = (duration_ns // 1000).bit_length()
         self._counts[min(max(bits, _FIRST), _LAST + 1) - _FIRST] += 1
         self._total_ns += duration_ns
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Note how long the block takes, unless it raises."""
+        """Record the duration of the block, unless it raises."""
         began = perf_counter_ns()
         yield
         self.note(perf_counter_ns() - began)
 
     def histogram(self) -> Histogram:
-        """Return all of them."""
+        """Return the histogram of all durations."""
         return Histogram(BOUNDS, tuple(accumulate(self._counts)), self._total_ns / _NANOSECONDS)

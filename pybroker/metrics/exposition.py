@@ -1,7 +1,7 @@
 """Metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for a client that accepts no other.
 
-Owns both formats, and which one a client gets. Must not know where values come from. The text comes in pieces of some
-hundred lines, so that other threads run in between.
+Owns both formats, and the choice for a client. Must not know where values come from. The text is yielded in chunks
+of some hundred lines, so that other threads run in between.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 CLASSIC_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LINES = 200
-"""Lines of a piece: about a millisecond's work."""
+"""Lines of a chunk: about a millisecond's work."""
 
 
 def wants_classic(accept: str) -> bool:
     """Return whether a client prefers Prometheus' text format by its Accept header (RFC 9110, 12.5.1).
 
-    A client that accepts both alike, anything, or neither, gets OpenMetrics.
+    A client with equal preference, with `*/*`, or with neither format gets OpenMetrics.
     """
     weights: dict[str, float] = {}
     for media_range in accept.lower().split(","):
@@ -42,9 +42,9 @@ def wants_classic(accept: str) -> bool:
 
 
 def render(families: Iterable[tuple[str, Iterable[Sample]]], *, classic: bool = False) -> Iterator[str]:
-    """Yield the text of families by name, each with its samples; raises KeyError for a name that the registry lacks.
+    """Yield the text of families by name, each with its samples. Raises KeyError for a name that the registry lacks.
 
-    `classic` is Prometheus' text format 0.0.4 in place of OpenMetrics.
+    `classic` selects Prometheus' text format 0.0.4 instead of OpenMetrics.
     """
     lines: list[str] = []
     for name, samples in families:
@@ -68,7 +68,7 @@ def _head(metric: Metric) -> Iterator[str]:
 
 
 def _classic_head(metric: Metric) -> Iterator[str]:
-    """Yield the lines before the samples: a counter is named as its series, and a quote in a text is not escaped."""
+    """Yield the lines before the samples. A counter has the name of its series, and quotes are not escaped."""
     name = metric.exposed[0] if metric.kind is Kind.COUNTER else metric.name
     yield f"# HELP {name} {_escaped(metric.help, quotes=False)}\n"
     yield f"# TYPE {name} {metric.kind.value}\n"
@@ -90,7 +90,7 @@ def _lines(metric: Metric, sample: Sample) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def _bounds(bounds: tuple[float, ...]) -> tuple[str, ...]:
-    """Return the ends of the buckets' names; all histograms of a page have the same bounds."""
+    """Return the label values of the buckets; all histograms of a page have the same bounds."""
     return (*(f'le="{bound!r}"}}' for bound in bounds), 'le="+Inf"}')
 
 

@@ -1,6 +1,6 @@
-"""What a metric is: its name, its kind and its labels, and the values of its series.
+"""The type of a metric: its name, kind and labels, and the values of its series.
 
-Must not know any metric (`pybroker.metrics.registry`).
+Must not know particular metrics (`pybroker.metrics.registry`).
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ import msgspec
 
 
 class Kind(Enum):
-    """What a value does, in OpenMetrics' words."""
+    """The kind of a value, in OpenMetrics' terms."""
 
     COUNTER = "counter"
-    """It grows from 0 at the start of the node."""
+    """Increases from 0 at the start of the node."""
     GAUGE = "gauge"
-    """It is what it is now."""
+    """A current value."""
     HISTOGRAM = "histogram"
-    """How many observations were below each bound, and their sum; those of several brokers can be added."""
+    """The number of observations below each bound, and their sum. Histograms of several brokers can be added."""
 
 
 class Metric(msgspec.Struct, frozen=True):
     """One metric; its series differ in the values of its labels."""
 
     name: str
-    """Without the `_total` that OpenMetrics puts behind a counter's."""
+    """Without the suffix `_total` of OpenMetrics' counters."""
     kind: Kind
     help: str
     labels: tuple[str, ...] = ()
     unit: str = ""
-    """Ends the name where there is one: `seconds` or `bytes`."""
+    """Suffix of the name, where it has a unit: `seconds` or `bytes`."""
     kafka: str = ""
     """Kafka's MBean; empty where Kafka has none."""
 
     @property
     def exposed(self) -> tuple[str, ...]:
-        """The names of its series as they are read."""
+        """Return the exported names of its series."""
         if self.kind is Kind.COUNTER:
             return (f"{self.name}_total",)
         if self.kind is Kind.HISTOGRAM:
@@ -48,9 +48,9 @@ class Histogram(msgspec.Struct, frozen=True):
     """The value of a histogram."""
 
     bounds: tuple[float, ...]
-    """Upper bounds, rising; that of all observations is left out."""
+    """Upper bounds, ascending, without the infinite one."""
     cumulative: tuple[int, ...]
-    """Observations below each bound, and at the end all."""
+    """Observations below each bound, and finally all."""
     total: float
     """The sum of all observations."""
 

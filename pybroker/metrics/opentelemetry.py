@@ -1,8 +1,8 @@
-"""Sending metrics and spans by OpenTelemetry: its values made of ours, its exporters called, on a thread of its own.
+"""Exports metrics and spans by OpenTelemetry: converts values and calls its exporters, on a thread of its own.
 
-Owns the bounds: how many points go in one request, how many spans wait, how long the end may take. Encoding, HTTP and
-tries after a failure are those of OpenTelemetry's own packages, the extra `pybroker[otel]`; they write to the log what
-goes wrong. Must not know where metrics come from. This module is imported where something is sent, and nowhere else.
+Owns the limits: points of a request, queued spans, duration of the shutdown. Encoding, HTTP and retries belong to
+OpenTelemetry's packages, the extra `pybroker[otel]`; they log errors. Must not know where metrics come from. This
+module is imported only where an export is enabled.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _POINTS = 500
 _SPANS = 512
 """Spans of a request."""
 _SPANS_WAITING = 4096
-"""Spans that wait to be sent; where more come, the oldest is lost."""
+"""Queued spans; when the queue is full, the oldest is dropped."""
 _SPANS_EACH_S = 2.0
 _LAST_S = 1.0
-"""How long the end waits for what is left to be sent, and again for what is being sent to be given up."""
+"""Seconds that `close` waits for the rest to be sent, and again for requests in flight to be cancelled."""
 _UNITS = {"seconds": "s", "bytes": "By"}
 
 
 class Sender:
-    """Sends to one receiver; its methods block, and return whether the receiver has taken all."""
+    """Sends to one receiver. Its methods block, and return whether the receiver has accepted everything."""
 
     def __init__(self, settings: ExportSettings, *, cluster_id: str, node_id: int) -> None:
-        """Make the exporters; nothing is sent yet."""
+        """Create the exporters; sends nothing."""
         self._began_ns = time.time_ns()
         self._resource = Resource.create(
             {
@@ -74,7 +74,7 @@ class Sender:
         )
 
     def send_metrics(self, families: Iterable[tuple[str, Iterable[Sample]]]) -> bool:
-        """Send all metrics in as many requests as it takes; raises KeyError for a name that the registry lacks."""
+        """Send all metrics in as many requests as needed. Raises KeyError for a name that the registry lacks."""
         return all(map(self._send, self._batches(families)))
 
     def send_spans(self, spans: Sequence[Span]) -> bool:
@@ -82,7 +82,7 @@ class Sender:
         return self._traces.export([self._span(one) for one in spans]) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
-        """Give up what is being sent; from any thread."""
+        """Cancel the request in flight; from any thread."""
         shutdowns: tuple[Callable[[], object], ...] = (self._metrics.shutdown, self._traces.shutdown)
         for shutdown in shutdowns:
             shutdown()
@@ -93,7 +93,7 @@ class Sender:
         return self._metrics.export(data) is values.MetricExportResult.SUCCESS
 
     def _batches(self, families: Iterable[tuple[str, Iterable[Sample]]]) -> Iterator[list[values.Metric]]:
-        """Yield metrics with no more than `_POINTS` points together; one of many points comes in parts."""
+        """Yield metrics with at most `_POINTS` points in total; a metric with many points is split."""
         now_ns = time.time_ns()
         batch: list[values.Metric] = []
         room = _POINTS
@@ -139,7 +139,7 @@ class Sender:
             sum=value.total,
             bucket_counts=[end - begin for begin, end in zip(below, value.cumulative, strict=True)],
             explicit_bounds=value.bounds,
-            # Neither is known. Some versions have no type for that, and all encode it.
+            # Neither is known. Some versions have no type for that, but all encode None.
             min=cast("float", None),
             max=cast("float", None),
         )
@@ -160,12 +160,12 @@ class Sender:
 
 
 class Export:
-    """Has a sender send all metrics each interval, and the spans that come; a thread from here to `close`."""
+    """Exports all metrics at each interval, and spans as they are added; its thread runs until `close`."""
 
     def __init__(
         self, sender: Sender, families: Callable[[], Iterable[tuple[str, Iterable[Sample]]]], interval_s: float
     ) -> None:
-        """`families` reads all metrics anew."""
+        """`families` reads the current metrics."""
         self._sender = sender
         self._families = families
         self._interval_s = interval_s
@@ -175,11 +175,11 @@ class Export:
         self._thread.start()
 
     def take(self, span: Span, /) -> None:
-        """Take a span, which is sent within seconds."""
+        """Queue a span, which is sent within seconds."""
         self._spans.append(span)
 
     def close(self) -> None:
-        """Send what is left, for no more than two seconds."""
+        """Send the rest, for at most two seconds."""
         self._stopped.set()
         self._thread.join(_LAST_S)
         self._sender.close()

@@ -1,10 +1,10 @@
-"""Every metric that a node has: its name, what it means, and the MBean of Kafka's that it is.
+"""Every metric of a node: its name, its meaning, and Kafka's MBean.
 
-Owns names, kinds, units, labels and help; `docs/reference/metrics.md` is made from them. Must not know where a value
-comes from: `pybroker.node.measuring` reads both planes. Names are Kafka's as the JMX exporter of Prometheus writes
-them, in lower case: `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` is
-`kafka_server_brokertopicmetrics_messagesin`. A rate of Kafka's is a counter here, as who reads it makes the rate; a
-time is in seconds.
+Owns names, kinds, units, labels and help; `docs/reference/metrics.md` is generated from them. Must not know where a
+value comes from: `pybroker.node.measuring` reads both planes. Names are Kafka's in lower case, as Prometheus' JMX
+exporter writes them: `kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` is
+`kafka_server_brokertopicmetrics_messagesin`. A rate of Kafka is a counter here, from which the reader computes the
+rate. Times are in seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 
 
 def _topics(name: str, mbean: str, words: str, unit: str = "") -> tuple[Metric, Metric]:
-    """Return a metric of all topics, and the same of each."""
+    """Return a metric of all topics, and the same for each topic."""
     kafka = f"kafka.server:type=BrokerTopicMetrics,name={mbean}"
     end = f"_{unit}" if unit else ""
     return (
@@ -70,7 +70,7 @@ def _raft(name: str, words: str) -> Metric:
 
 
 def _clients(name: str, kind: str, attribute: str, words: str, unit: str = "", *, is_gauge: bool = False) -> Metric:
-    """Return a metric of those whom a quota binds."""
+    """Return a metric of the entities of a quota."""
     return Metric(
         f"kafka_server_{kind.lower()}_{name}",
         _G if is_gauge else _C,

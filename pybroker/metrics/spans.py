@@ -1,6 +1,6 @@
-"""A span: what one request took, as the export gets it.
+"""A span: the duration of one request, for the export.
 
-Owns the shape alone. Must not know who makes spans, nor who gets them.
+Owns the types only. Must not know the producers or consumers of spans.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class Span(NamedTuple):
-    """What one request took."""
+    """The duration and outcome of one request."""
 
     name: str
-    """Of the API."""
+    """The name of the API."""
     began_ns: int
     """Wall clock, since 1970."""
     ended_ns: int
     attributes: Mapping[str, str | int]
     error: str | None
-    """Why the whole request failed; None where its items have their own errors, or none."""
+    """The error of the whole request; None where only its items have errors, or nothing failed."""
 
 
 class Spans(Protocol):
-    """Who gets them. Called on the event loop's thread."""
+    """The receiver of spans. Called on the event loop's thread."""
 
     def take(self, span: Span, /) -> None:
-        """Take a span; quick, and never waits."""
+        """Queue a span without blocking."""

@@ -1,6 +1,6 @@
-"""Metrics that clients push (KIP-714): who is asked for what, and who gets what comes.
+"""Client metrics (KIP-714): which clients push which metrics, and the receivers of pushes.
 
-Owns the clients' instances, their subscriptions and the receivers. Must not know handlers, nor how subscriptions are
-changed: they are configurations in the metadata image. The way of a push: `service` judges it, `receivers` decompresses
-it on a thread of its own, and each receiver gets it there; `last_values` is the one that is built in.
+Owns the client instances, their subscriptions and the receivers. Must not know handlers, or how subscriptions
+change: these are configs in the metadata image. A push is validated by `service`, decompressed by `receivers` on a
+thread of its own, and passed to each receiver there. `last_values` is the built-in receiver.
 """

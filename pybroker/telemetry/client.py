@@ -1,4 +1,4 @@
-"""A client as a receiver of telemetry sees it, and what subscriptions are matched with."""
+"""A client for the receivers of telemetry, with the attributes that subscriptions match."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
 
 
 class Client(NamedTuple):
-    """One instance of a client, as its first request to this broker showed it."""
+    """One client instance, as its first request to this broker described it."""
 
     instance_id: bytes
-    """16 bytes; other instances of the program have others."""
+    """16 bytes, unique for each instance of a program."""
     client_id: str
     software_name: str
-    """What it says that it is (KIP-511); empty where it does not say."""
+    """Software name (KIP-511); empty where the client does not send it."""
     software_version: str
     address: str
     port: int
     principal: str
-    """`User:alice`; `User:ANONYMOUS` for nobody in particular."""
+    """`User:alice`; `User:ANONYMOUS` without authentication."""
 
     @property
     def uuid(self) -> str:
-        """The instance's id as Kafka's tools write it."""
+        """Return the instance id in the notation of Kafka's tools."""
         return base64.urlsafe_b64encode(self.instance_id).decode().rstrip("=")
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """What patterns of subscriptions are held against (`pybroker.config.client_metrics.ATTRIBUTES`).
+        """Return the attributes that subscriptions match (`pybroker.config.client_metrics.ATTRIBUTES`).
 
-        What is not known is left out: it matches no pattern.
+        Unknown attributes are omitted; they match no pattern.
         """
         known = {
             "client_instance_id": self.uuid,
@@ -46,12 +46,12 @@ class Client(NamedTuple):
 
 
 class Push(NamedTuple):
-    """What a client has pushed."""
+    """A push of a client."""
 
     client: Client
     payload: bytes
     """OpenTelemetry's MetricsData v1 in Protobuf, decompressed; at most `telemetry.max.bytes`."""
     interval_ms: int
-    """How often the client is to push."""
+    """The push interval of the client."""
     is_last: bool
-    """Whether the client ends."""
+    """Whether the client terminates."""

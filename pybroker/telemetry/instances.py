@@ -1,7 +1,7 @@
-"""The clients that ask and push: when they last did, and until when they are remembered.
+"""The client instances: the times of their requests, and their expiry.
 
-Owns the rules of time between a client's requests, which are those of Kafka's `ClientMetricsInstance`, and the bound on
-how many are remembered. A client that is forgotten is one that comes for the first time. Reads no clock.
+Owns the rate limits of a client's requests, which are those of Kafka's `ClientMetricsInstance`, and the maximum
+number of instances. An expired client is treated as new. Reads no clock.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _INTERVALS_TO_EXPIRY = 3
 
 
 class Instance(msgspec.Struct, eq=False):
-    """One client. Times are milliseconds of a clock that only rises; None for never."""
+    """One client instance. Times are milliseconds of a monotonic clock; None for never."""
 
     client: Client
     asked: Asked
     version: int
-    """Version of the subscriptions that `asked` was made of."""
+    """Version of the subscriptions from which `asked` was built."""
     got_at: int | None = None
     pushed_at: int | None = None
     is_terminating: bool = False
-    """Whether it has said that its last push was the last."""
+    """Whether the client has declared its last push as the last."""
     may_ask_early: bool = False
-    """Whether its last request failed in a way that asking again mends."""
+    """Whether its last request failed with an error that a new request for subscriptions resolves."""
     expires_at: int = 0
 
     def note_get(self, now: int) -> bool:
-        """Note that it asks for its subscriptions; false, and nothing is noted, where it does so too soon."""
+        """Record a request for subscriptions. Returns false, without recording it, where it is too early."""
         last = max((at for at in (self.got_at, self.pushed_at) if at is not None), default=None)
         if last is not None and now - last < self.asked.interval_ms:
             return False
@@ -46,10 +46,10 @@ class Instance(msgspec.Struct, eq=False):
         return True
 
     def note_push(self, now: int) -> bool:
-        """Note that it pushes; false, and nothing is noted, where it does so too soon.
+        """Record a push. Returns false, without recording it, where it is too early.
 
-        The first push after a request for subscriptions comes when it likes: clients spread theirs by a jitter, from
-        half an interval to one and a half.
+        The first push after a request for subscriptions may arrive at any time: clients add a jitter, from half an
+        interval to one and a half.
         """
         follows_get = self.got_at is not None and (self.pushed_at is None or self.got_at > self.pushed_at)
         if not follows_get and self.pushed_at is not None and now - self.pushed_at < self.asked.interval_ms:
@@ -59,13 +59,14 @@ class Instance(msgspec.Struct, eq=False):
 
 
 class Instances:
-    """Those that are remembered: the latest `most`, each until it has been silent for three intervals."""
+    """At most `most` instances, each until it has sent no request for three intervals."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         # In the order of their last requests.
         self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
-        # The instance that last asked on a connection. Invariant: as many as there are connections that have asked.
+        # The last instance on each connection. Invariant: one entry for each connection with a request for
+        # subscriptions.
         self._by_connection: dict[int, bytes] = {}
         self._swept_at = 0
 
@@ -73,11 +74,11 @@ class Instances:
         return len(self._by_id)
 
     def get(self, instance_id: bytes) -> Instance | None:
-        """Return what is known of an instance."""
+        """Return an instance, or None."""
         return self._by_id.get(instance_id)
 
     def keep(self, instance: Instance, connection: int, now: int) -> None:
-        """Remember an instance, which has asked on a connection; one that has been silent for longest may go."""
+        """Keep an instance of a connection; the one with the oldest request may be removed."""
         instance_id = instance.client.instance_id
         instance.expires_at = now + max(LEAST_EXPIRY_MS, _INTERVALS_TO_EXPIRY * instance.asked.interval_ms)
         self._by_id[instance_id] = instance
@@ -91,7 +92,7 @@ class Instances:
                 del self._by_id[one]
 
     def forget(self, connection: int) -> None:
-        """Forget the instance of a connection that is closed."""
+        """Remove the instance of a closed connection."""
         instance_id = self._by_connection.pop(connection, None)
         if instance_id is not None:
             self._by_id.pop(instance_id, None)

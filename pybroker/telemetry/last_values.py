@@ -1,9 +1,9 @@
-"""LastValues: the receiver that is built in. It keeps the last value of each metric of each client.
+"""LastValues: the built-in receiver. It keeps the last value of each metric of each client.
 
-Owns the values and their bounds. `read` is what shows them; who exports them decides the form. Sums that come as growth
-since the push before are added up here, from the client's first push to this broker on.
+Owns the values and their limits. `read` returns them; exporters define their own format. Sums with delta temporality
+are accumulated here, from the client's first push to this broker on.
 
-Pushes come on the receivers' thread, `read` is called from any.
+Pushes arrive on the receivers' thread; `read` may be called from any.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ log = logging.getLogger("pybroker.telemetry")
 
 MOST_CLIENTS = 1000
 MOST_VALUES = 100_000
-"""Of all clients together. With `_LONGEST` that is some 100 MB at worst, and a tenth of it as clients are."""
+"""Limit for all clients together. With `_LONGEST` that is some 100 MB at worst, and a tenth of it with real clients."""
 MOST_OF_CLIENT = 2000
 _LONGEST = 512
-"""Characters of a metric's name and labels together; a longer one is left out."""
+"""Characters of a metric's name and labels together; longer ones are omitted."""
 _LEAST_KEPT_MS = 60_000
 _INTERVALS_KEPT = 3
 
@@ -41,26 +41,26 @@ class Value(msgspec.Struct, frozen=True):
     """The last value of a metric."""
 
     name: str
-    """As the client names it: `org.apache.kafka.producer.record.send.total`."""
+    """The client's name: `org.apache.kafka.producer.record.send.total`."""
     labels: tuple[tuple[str, str], ...]
     value: float
     is_sum: bool
-    """Whether it only grows; otherwise it is what was the case at the push."""
+    """Whether it is a counter; otherwise it is a gauge."""
 
 
 class ClientValues(msgspec.Struct, frozen=True):
-    """What a client has pushed."""
+    """The pushed metrics of a client."""
 
     client: Client
     pushes: int
     bytes: int
-    """Of its payloads, decompressed."""
+    """Bytes of its payloads, decompressed."""
     age_ms: int
-    """Since its last push."""
+    """Time since its last push."""
     is_last: bool
-    """Whether that was the last, as the client said."""
+    """Whether the client has declared that push as its last."""
     left_out: int
-    """Values that were beyond a bound."""
+    """Number of values that exceeded a limit."""
     values: tuple[Value, ...]
 
 
@@ -76,20 +76,20 @@ class _Known(msgspec.Struct, eq=False):
 
 
 class LastValues:
-    """Keeps the last values of at most `MOST_CLIENTS` clients, until they have been silent for three intervals."""
+    """Keeps the last values of at most `MOST_CLIENTS` clients, until they have not pushed for three intervals."""
 
     def __init__(self, now_ms: Callable[[], int], decode: Decode | None) -> None:
-        """`now_ms` is a clock that only rises; without `decode` pushes are counted alone."""
+        """`now_ms` is a monotonic clock. Without `decode` pushes are only counted."""
         self._now_ms, self._decode = now_ms, decode
         self._lock = threading.Lock()
-        # In the order of their last pushes, by the client's instance id.
+        # By client instance id, in the order of their last pushes.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        # Invariant: how many values all of `_known` have.
+        # Invariant: the number of values of all `_known`.
         self._count = 0
         self._has_said = False
 
     def receive(self, push: Push) -> None:
-        """Take a push. Raises MalformedPayloadError, before anything of it is kept."""
+        """Store a push. Raises MalformedPayloadError before any of it is stored."""
         points = self._points(push.payload)
         now = self._now_ms()
         with self._lock:
@@ -109,7 +109,7 @@ class LastValues:
                 self._drop(next(iter(self._known)))
 
     def read(self) -> tuple[ClientValues, ...]:
-        """Return what is known of each client, the one that pushed last at the end."""
+        """Return the values of each client, the latest push last."""
         now = self._now_ms()
         with self._lock:
             self._expire(now)

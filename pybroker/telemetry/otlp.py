@@ -1,7 +1,7 @@
-"""Payloads of clients, decoded: OpenTelemetry's MetricsData v1 as plain values.
+"""Decodes payloads of clients: OpenTelemetry's MetricsData v1 to plain values.
 
-Owns which points are taken: numbers of gauges and sums, which are all that Kafka's clients push. Protobuf and its
-declarations are OpenTelemetry's own packages, of the extra `pybroker[telemetry]`.
+Owns which points are used: numbers of gauges and sums, which are all that Kafka's clients push. Protobuf and its
+schema are OpenTelemetry's packages, of the extra `pybroker[telemetry]`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class MalformedPayloadError(ValueError):
 
 
 class Point(NamedTuple):
-    """A number that a client has measured."""
+    """A measured number of a client."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
-    """By rising name."""
+    """Labels sorted by name."""
     value: float
     is_delta: bool
-    """Whether it is the growth since the push before."""
+    """Whether it is a delta since the previous push."""
     is_sum: bool
-    """Whether it is a sum, which grows, rather than what is the case."""
+    """Whether it is a sum rather than a gauge."""
 
 
 Decode: TypeAlias = "Callable[[bytes], Iterator[Point]]"
@@ -38,7 +38,7 @@ Decode: TypeAlias = "Callable[[bytes], Iterator[Point]]"
 
 
 def find_decoder() -> Decode | None:
-    """Return what decodes payloads; None where the packages for it are not installed."""
+    """Return the decoder of payloads; None where its packages are not installed."""
     try:
         if find_spec("opentelemetry.proto.metrics.v1.metrics_pb2") is None:
             return None
@@ -46,7 +46,7 @@ def find_decoder() -> Decode | None:
         return None
 
     def decode(payload: bytes) -> Iterator[Point]:
-        # Imported when the first client pushes: a tenth of all that a start would import.
+        # Imported at the first push of a client: a tenth of the imports of a start.
         from google.protobuf.message import DecodeError
         from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 

@@ -1,11 +1,11 @@
-"""Who gets what clients push, and the thread on which they get it.
+"""The receivers of client metrics, and the thread on which they run.
 
-Owns how receivers are found (`telemetry.receivers`), and that a push is decompressed and handed out off the loop, one
-at a time. Must not know which pushes are taken.
+Owns the loading of receivers (`telemetry.receivers`), and that a push is decompressed and passed on off the loop,
+one at a time. Must not know which pushes are accepted.
 
-A class of the user's, `module:Class`, is called with the node's properties, and has to have the method `receive` of
-`Receiver`; what that raises is logged, and the client gets INVALID_RECORD, upon which it pushes no more. It is for the
-user what `org.apache.kafka.server.telemetry.ClientTelemetry` is in Kafka.
+A class of the user, `module:Class`, is instantiated with the node's properties, and must have the method `receive`
+of `Receiver`. Its exceptions are logged, and the client gets INVALID_RECORD, after which it stops pushing. It
+corresponds to Kafka's `org.apache.kafka.server.telemetry.ClientTelemetry`.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ class PayloadTooLargeError(Exception):
 
 
 class Receiver(Protocol):
-    """What a receiver has to have."""
+    """The interface of a receiver."""
 
     def receive(self, push: Push) -> None:
-        """Take a push; called on a thread of the receivers' own, one push at a time."""
+        """Process a push; called on the receivers' thread, one push at a time."""
 
 
 class Receivers:
-    """Hands pushes to every receiver."""
+    """Passes pushes to every receiver."""
 
     def __init__(self, receivers: Sequence[Receiver]) -> None:
         self._receivers = tuple(receivers)
         self._thread = ThreadPoolExecutor(1, "pybroker-telemetry")
 
     def hand_out(self, push: Push, codec: int, max_bytes: int) -> Future[None]:
-        """Decompress a payload and hand it out; the future gets PayloadTooLargeError, or what a receiver raises."""
+        """Decompress a payload and pass it on. The future gets PayloadTooLargeError, or a receiver's exception."""
         return self._thread.submit(self._hand_out, push, codec, max_bytes)
 
     def close(self) -> None:
-        """Wait for what is being received; take no more."""
+        """Wait for the push in progress; accept no more."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _hand_out(self, push: Push, codec: int, max_bytes: int) -> None:
@@ -68,7 +68,7 @@ class Receivers:
 def build_receivers(
     names: Sequence[str], properties: Mapping[str, str], now_ms: Callable[[], int]
 ) -> tuple[list[Receiver], LastValues | None]:
-    """Return the receivers of `telemetry.receivers`, and the one among them that is built in.
+    """Return the receivers of `telemetry.receivers`, and the built-in one among them.
 
     Raises ConfigError for a class that cannot be loaded.
     """

@@ -1,7 +1,8 @@
-"""Telemetry: the answers to clients that ask what to push, and that push (KIP-714).
+"""Telemetry: the responses to GetTelemetrySubscriptions and PushTelemetry (KIP-714).
 
-Owns the subscriptions in force, who is asked for what, and which requests are refused, in the order and with the codes
-of Kafka's `ClientMetricsManager`. A publisher of the metadata image. Used from one event loop.
+Owns the active subscriptions, the metrics requested from each client, and the rejection of requests, in the order
+and with the error codes of Kafka's `ClientMetricsManager`. A publisher of the metadata image. Used from one event
+loop.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.telemetry")
 
 ZERO, ONE = bytes(16), bytes(15) + b"\1"
-"""Ids that stand for none: Kafka's `Uuid.RESERVED`."""
+"""Reserved ids: Kafka's `Uuid.RESERVED`."""
 _HIGHEST_CODEC = 4
 ACCEPTED_CODECS = (4, 3, 1, 2)
-"""zstd, lz4, gzip and snappy, in the order in which Kafka prefers them. A payload may also come as it is."""
+"""zstd, lz4, gzip and snappy, in Kafka's order of preference. A payload may also be uncompressed."""
 
 
 class RefusedError(Exception):
-    """A request of a client is refused."""
+    """A request of a client is rejected."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -45,26 +46,26 @@ class RefusedError(Exception):
 
 
 class Given(NamedTuple):
-    """The answer to a client that asks."""
+    """The response to a request for subscriptions."""
 
     instance_id: bytes
     asked: Asked
 
 
 class Counts(NamedTuple):
-    """What has happened so far, by the names of Kafka's `client-metrics`."""
+    """Counts by the names of Kafka's `client-metrics`."""
 
     instance_count: int
-    """Clients that are remembered now."""
+    """Current number of client instances."""
     unknown_subscription_request: int
     throttle: int
     plugin_export: int
-    """Pushes that the receivers have taken."""
+    """Pushes that the receivers have accepted."""
     plugin_error: int
 
 
 class Telemetry:
-    """Judges what clients ask and push. Nobody is asked for anything while no subscription matches."""
+    """Validates clients' requests. Clients are requested to push nothing while no subscription matches."""
 
     def __init__(
         self,
@@ -75,21 +76,21 @@ class Telemetry:
         now_ms: Callable[[], int],
         new_id: Callable[[], bytes] = lambda: os.urandom(16),
     ) -> None:
-        """`max_bytes` is `telemetry.max.bytes`; `now_ms` a clock that only rises; `new_id` gives 16 random bytes."""
+        """`max_bytes` is `telemetry.max.bytes`; `now_ms` a monotonic clock; `new_id` returns 16 random bytes."""
         self._receivers = receivers
         self.last_values = last_values
-        """The receiver that is built in; its `read` shows what clients have pushed. None without it."""
+        """The built-in receiver, whose `read` returns the pushed values. None without it."""
         self.max_bytes = max_bytes
         self._now_ms, self._new_id = now_ms, new_id
         self._instances = Instances()
         self._subscriptions: dict[str, Subscription] = {}
-        # Grows with every change of `_subscriptions`.
+        # Incremented with every change of `_subscriptions`.
         self._version = 0
         self._is_following = False
         self._unknown = self._throttled = self._exported = self._failed = 0
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow the subscriptions."""
+        """Apply changes of the subscriptions."""
         if not self._is_following:
             self._is_following = True
             changes = image.configs.of_client_metrics()
@@ -103,23 +104,23 @@ class Telemetry:
                 continue
             try:
                 self._subscriptions[name] = Subscription.parse(texts)
-            except ValueError as error:  # of a controller of another version
+            except ValueError as error:  # written by a controller of another version
                 log.warning("Ignoring the client-metrics resource %s: %s", name, error)
 
     def counts(self) -> Counts:
-        """Return what has happened so far."""
+        """Return the counts so far."""
         return Counts(len(self._instances), self._unknown, self._throttled, self._exported, self._failed)
 
     def forget(self, connection: int) -> None:
-        """Forget the client of a connection that is closed."""
+        """Remove the client instance of a closed connection."""
         self._instances.forget(connection)
 
     def close(self) -> None:
-        """Take no more pushes."""
+        """Accept no more pushes."""
         self._receivers.close()
 
     def ask(self, client: Client, connection: int) -> Given:
-        """Return what a client is asked for, one without id (zeros) with a new one. Raises RefusedError."""
+        """Return the subscriptions of a client, with a new id for one without (zeros). Raises RefusedError."""
         if client.instance_id == ZERO:
             client = client._replace(instance_id=self._fresh_id())
         now = self._now_ms()
@@ -133,7 +134,7 @@ class Telemetry:
     async def push(
         self, client: Client, connection: int, subscription_id: int, payload: bytes, codec: int, *, is_last: bool
     ) -> None:
-        """Take what a client pushes, and wait until the receivers have it. Raises RefusedError."""
+        """Process a client's push, and wait until the receivers have it. Raises RefusedError."""
         if client.instance_id in (ZERO, ONE):
             words = f"Invalid request from the client [{client.uuid}], invalid client instance id"
             raise RefusedError(ErrorCode.INVALID_REQUEST, words)
@@ -187,10 +188,10 @@ class Telemetry:
         self._exported += 1
 
     def _find(self, client: Client, connection: int, now: int) -> Instance:
-        """Return the instance, with what it is asked for by the subscriptions in force; keep it for a while longer."""
+        """Return the instance, with the metrics of the active subscriptions; extend its expiry."""
         instance = self._instances.get(client.instance_id)
         if instance is None or instance.version < self._version:
-            # Another subscription begins a new life, as in Kafka: the client may ask for it at once.
+            # Another subscription creates a new instance, as in Kafka: the client may request it at once.
             first = client if instance is None else instance.client
             instance = Instance(first, build_asked(first, self._subscriptions.values()), self._version)
         self._instances.keep(instance, connection, now)

@@ -1,6 +1,6 @@
-"""What clients are asked for: subscriptions as values, and the sum of those that match a client.
+"""Subscriptions as values, and the combined subscription of a client.
 
-Owns the sum and its id. Must not know requests.
+Owns the combination and its id. Must not know requests.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Subscription(msgspec.Struct, frozen=True):
     metrics: tuple[str, ...]
     interval_ms: int
     patterns: Mapping[str, Callable[[str], object]]
-    """By attribute of a client; all have to match."""
+    """Patterns by client attribute; all must match."""
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> Subscription:
-        """Return what the configurations of a resource ask for; raises ValueError for what this version cannot read."""
+        """Parse the configs of a resource. Raises ValueError for values that this version does not support."""
         config = ClientMetricsConfig(texts)
         return cls(config.metrics, config.interval_ms, config.patterns)
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """Whether a client with these attributes is asked."""
+        """Whether the subscription applies to a client with these attributes."""
         return all(name in attributes and matches(attributes[name]) for name, matches in self.patterns.items())
 
 
 class Asked(NamedTuple):
-    """What one client is asked for."""
+    """The combined subscription of one client."""
 
     subscription_id: int
     """A signed number of 32 bits."""
@@ -47,22 +47,22 @@ class Asked(NamedTuple):
 
 
 def build_asked(client: Client, subscriptions: Iterable[Subscription]) -> Asked:
-    """Return the sum of the subscriptions that match: all of their metrics, at the shortest of their intervals."""
+    """Combine the matching subscriptions: all of their metrics, at the shortest of their intervals."""
     attributes = client.attributes
     matching = [one for one in subscriptions if one.matches(attributes)]
     metrics = {name for one in matching for name in one.metrics}
     if ALL_METRICS in metrics:
         metrics = {ALL_METRICS}
-    # As Kafka's: where nobody asks, and where all intervals are longer, the default holds.
+    # As Kafka: the default applies where no subscription matches, or all intervals are longer.
     interval_ms = min([DEFAULT_INTERVAL_MS, *(one.interval_ms for one in matching)])
     names = tuple(sorted(metrics))
     return Asked(_subscription_id(client.instance_id, names, interval_ms), names, interval_ms)
 
 
 def _subscription_id(instance_id: bytes, metrics: tuple[str, ...], interval_ms: int) -> int:
-    """Return a CRC32C of what is asked, and the hash of Java's UUID: another one when anything of it is another.
+    """Return the id of a subscription, from a CRC32C and the hash of Java's UUID; it changes with any part.
 
-    Every broker of a cluster finds the same, so that a client may push to another broker than it has asked.
+    Every broker of a cluster computes the same id, so a client may push to another broker than the one it queried.
     """
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     high, low = (int.from_bytes(half, "big") for half in (instance_id[:8], instance_id[8:]))

@@ -1,24 +1,24 @@
 """Brokers for tests: the same node inside the calling process, ready when the call returns.
 
-Owns the loop thread and the data directory of such a broker, and the faults that a test asks for. Must not change how a
-broker behaves that was asked for none: what a test meets here is what runs in production.
+Owns the loop thread and the data directory of such a broker, and the faults that a test injects. A broker without
+faults must behave exactly as in production.
 
     broker       Broker
-    controls     what a test asks of a broker, by Kafka's names
-    arguments    what each argument of a call can be, and the words about a wrong one
+    controls     the fault injection of a broker, by Kafka's names
+    arguments    valid values of each argument of a call, and the error messages
     names        APIs and errors by Kafka's names
-    faults       which requests a fault concerns, and its count
-    interceptor  what becomes of the requests that the data plane stops
-    answers      errors of every API, narrowed versions
-    requests     a request as it came, and the log of those
-    clock        the broker's time, which can be set ahead
-    security     what a listener asks for, and what clients need then
-    settings     settings as a test gives them, as texts
-    ports        addresses that stay a broker's while it is down
+    faults       the requests that a fault applies to, and its count
+    interceptor  decides about the requests that the data plane stops
+    answers      error responses of every API, limited versions
+    requests     a received request, and the log of recorded requests
+    clock        the broker's clock, which a test can advance
+    security     security of a listener, and the settings of its clients
+    settings     settings of a test, as texts
+    ports        addresses that stay reserved while a broker is down
     async_broker AsyncBroker
     cluster      Cluster, brokers in processes of their own
     plugin       the pytest fixtures `broker`, `async_broker`, `session_broker` and `topic`
-    made_faults  the faults that a test has made, for the plugin
+    made_faults  the faults that a test has created, for the plugin
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["AsyncBroker", "Broker", "Cluster", "Fault", "Outcome", "Request", "R
 
 
 def __getattr__(name: str) -> object:
-    # pytest imports this package for its plugin in every project; the broker itself is imported by who uses it.
+    # pytest imports this package for its plugin in every project. The broker itself is imported on first use.
     if name in _MODULES:
         return getattr(import_module(f"pybroker.testing.{_MODULES[name]}"), name)
     raise AttributeError(name)

@@ -1,7 +1,7 @@
-"""Answers that a test broker gives in place of a handler: errors of every API, and narrowed ranges of versions.
+"""Responses of a test broker in place of a handler's: error responses of every API, and limited version ranges.
 
-Owns where the answer of Produce and of Fetch has room for an error; for all other APIs their handler knows. As Kafka's
-`getErrorResponse` does it, the error is at each partition that the request names.
+Owns the position of errors in responses of Produce and Fetch; for all other APIs the handler defines it. As in
+Kafka's `getErrorResponse`, each partition of the request gets the error.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ OF_SESSIONS = frozenset(
     }
 )
 """Errors of a whole Fetch, not of one of its partitions."""
-_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 7  # first Fetch version with an error for the whole answer
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 7  # first Fetch version with an error for the whole response
 
 
 def payload_of(request: Request, response: Message) -> bytes:
-    """Return what follows the correlation id of an answer; raises what `encode` raises."""
+    """Return the bytes behind the correlation id of a response. Raises as `encode`."""
     return response_prefix(request.api_key, request.version) + encode(response, request.version)
 
 
 def wants_no_answer(request: Request) -> bool:
-    """Return whether the client waits for no answer, so that only a closed connection shows it an error."""
+    """Return whether the client expects no response, so that only a closed connection shows it an error."""
     return request.api == "Produce" and request.message.acks == 0
 
 
 def is_of_a_session(request: Request) -> bool:
-    """Return whether a request is a Fetch that leaves out the partitions which its session knows (KIP-227)."""
+    """Return whether a request is a Fetch that omits the partitions of its fetch session (KIP-227)."""
     return request.api == "Fetch" and request.message.session_id != 0 and request.message.session_epoch > 0
 
 
 def error_answer(
     api: RegisteredApi, request: Request, code: ErrorCode, message: str | None, concerns: Callable[[str, int], bool]
 ) -> Message:
-    """Return the answer with an error in every place that has room for one.
+    """Return the response with an error in every field for one.
 
-    A Fetch has it at the partitions that it `concerns` (a topic's name and an index) and nothing new at the others.
+    A Fetch response has it at the partitions that it `concerns` (a topic's name and an index), and no records at the
+    others.
     """
     if request.api == "Produce":
         return _produce_error(request, code, message)
@@ -70,7 +71,7 @@ def error_answer(
 
 
 def _produce_error(request: Request, code: ErrorCode, message: str | None) -> ProduceResponse:
-    # A request is refused as a whole: what was refused in part would have to be appended in part.
+    # A request is rejected as a whole. To reject a part of it, the other part would have to be appended.
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -117,7 +118,9 @@ def narrowed_versions(
     context: RequestContext,
     limits: Mapping[int, tuple[int, int] | None],
 ) -> bytes:
-    """Return the answer to ApiVersions that shows the APIs in `limits` (by key) with these versions, or not (None)."""
+    """Return the ApiVersions response in which the APIs of `limits` (by key) have these versions, or are missing
+    (None).
+    """
     own = limits.get(api.key)
     low, high = own or (api.min_version, api.max_version)
     if not low <= request.version <= high:

@@ -1,7 +1,7 @@
-"""Arguments of the calls of `pybroker.testing`: a call checks them before it does anything.
+"""Validation of the arguments of `pybroker.testing`, before a call does anything.
 
-Owns what a right value is, by the argument's name, and the words about a wrong one. Must not know what a call does:
-what depends on the broker, such as a version that it does not serve, the call itself checks.
+Owns the rules by argument name, and the error messages. Must not know the calls: a call itself checks conditions
+that depend on the broker, such as a version that it does not serve.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from pybroker.testing.names import api_named
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 ONLY = ("topic", "partition", "group", "client_id")
-"""What narrows a fault, which its calls take as `**only`."""
+"""The arguments that restrict a fault, which its calls take as `**only`."""
 
 
 class Rule(NamedTuple):
-    """What an argument can be."""
+    """The rule of an argument."""
 
     expected: str
-    """What is right, with an example."""
+    """A description of valid values, with an example."""
     has_type: Callable[[Any], bool]
     is_right: Callable[[Any], bool] = lambda _: True
-    """Whether a value of the type can be used. A value of another type raises TypeError, this one ValueError."""
+    """Whether a value of the type is valid. A value of another type raises TypeError, an invalid one ValueError."""
     shown: Callable[[Any], str] = repr
-    """The wrong value as the message has it."""
+    """Formats the invalid value for the message."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a method check its arguments when it is called, before it is awaited or entered.
+    """Wrap a method: check its arguments when it is called, before it is awaited or entered.
 
-    The call raises TypeError or ValueError, whose text names the argument, its value and a right one.
+    The call raises TypeError or ValueError with a message that names the argument, its value and a valid one.
     """
     arguments = _Arguments(function)
 
@@ -55,10 +55,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Arguments:
-    """The parameters of one method behind `self`, and the rule of each."""
+    """The parameters of one method except `self`, and the rule of each."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Find the rules; raises LookupError for a parameter that has none."""
+        """Find the rules. Raises LookupError for a parameter without a rule."""
         self._qualified = function.__qualname__
         self._owner, _, name = self._qualified.rpartition(".")
         self._name = name if name != "__init__" else self._owner
@@ -79,7 +79,7 @@ class _Arguments:
         raise LookupError(f"{self._qualified} has the argument {name}: give it a rule in RULES")
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Check the arguments of one call; raises TypeError and ValueError."""
+        """Check the arguments of one call. Raises TypeError and ValueError."""
         known = [*self._named, *(ONLY if self._others == "only" else ())]
         if len(args) > len(self._by_position) and self._rest is None:
             raise TypeError(f"{self._name}({args[len(self._by_position)]!r}): {self._too_many(known)}")
@@ -119,7 +119,7 @@ def _near(name: str, known: list[str]) -> str:
 
 
 def _is(*types: type) -> Callable[[Any], bool]:
-    """Return a test for values of these types; a bool is no number."""
+    """Return a check for values of these types; a bool is no number."""
     return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
 
 
@@ -149,7 +149,7 @@ def _maps(value: Any, test: Callable[[Any], bool]) -> bool:
 
 
 def _wrong_items(value: Any) -> str:
-    """Return what is no text of a mapping, and nothing of the rest, which may be secret."""
+    """Return the items of a mapping that are no texts, but not the others, which may be secret."""
     if not isinstance(value, Mapping):
         return repr(value)
     wrong = (f"{key!r}: {one!r}" for key, one in value.items() if not (isinstance(key, str) and isinstance(one, str)))
@@ -238,4 +238,4 @@ RULES: dict[str, Rule] = {
         shown=_names,
     ),
 }
-"""Rules by the argument's name; one of a class's or of a method's calls goes before."""
+"""Rules by argument name. A rule of a class or of a method takes precedence."""

@@ -1,7 +1,7 @@
 """`AsyncBroker`: a test broker for code that runs in an event loop, which none of its methods blocks.
 
-Owns nothing but the way to a worker thread for what waits. Faults, versions and recording are those of `Broker`: to set
-them waits for nothing.
+Runs blocking calls of `Broker` on a worker thread. The calls for faults, versions and recording are those of
+`Broker`, since they do not block.
 
     async with AsyncBroker() as broker:
         broker.fail("Produce", "NOT_ENOUGH_REPLICAS")
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pybroker.testing.faults import Fault
     from pybroker.testing.requests import Request
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 
@@ -46,14 +46,14 @@ class AsyncBroker(Controls):
         users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        """Prepare a broker as `Broker` does; raises ConfigError for a wrong setting."""
+        """Prepare a broker as `Broker` does. Raises ConfigError for an invalid setting."""
         self.broker = Broker(directory=directory, properties=properties, security=security, users=users, **settings)
-        """The broker itself, for threads."""
+        """The blocking broker, for threads."""
         super().__init__(self.broker._interceptor)
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find it: empty before the first start."""
+        """Return the address for clients; empty before the first start."""
         return self.broker.bootstrap_servers
 
     @checked
@@ -68,11 +68,11 @@ class AsyncBroker(Controls):
 
     @property
     def config(self) -> BrokerConfig:
-        """Its settings."""
+        """Return its settings."""
         return self.broker.config
 
     async def start(self) -> Self:
-        """Start, and return when the broker answers; raises NodeError."""
+        """Start, and return when the broker is ready. Raises NodeError."""
         await asyncio.to_thread(self.broker.start)
         return self
 
@@ -82,12 +82,12 @@ class AsyncBroker(Controls):
         await asyncio.to_thread(self.broker.stop, keep=keep)
 
     async def restart(self) -> None:
-        """Stop and start again, with the data and at the address that clients know."""
+        """Stop and start again, with the same data and address."""
         await asyncio.to_thread(self.broker.restart)
 
     @contextlib.asynccontextmanager
     async def stopped(self) -> AsyncIterator[None]:
-        """Stop the broker for the block, and start it again with its data at its address."""
+        """Stop the broker for the block, then start it again with the same data and address."""
         await self.stop(keep=True)
         try:
             yield
@@ -96,7 +96,7 @@ class AsyncBroker(Controls):
 
     @contextlib.asynccontextmanager
     async def unreachable(self) -> AsyncIterator[None]:
-        """Refuse connections for the block, and close those that are open; the broker itself goes on."""
+        """Refuse connections during the block, and close open ones. The broker keeps running."""
         await asyncio.to_thread(self.broker.refuse_connections)
         try:
             yield
@@ -104,12 +104,12 @@ class AsyncBroker(Controls):
             await asyncio.to_thread(self.broker.accept_connections)
 
     async def reset(self) -> None:
-        """Leave nothing of what a test did, as `Broker.reset` does."""
+        """Reset the broker to its initial state, as `Broker.reset` does."""
         await asyncio.to_thread(self.broker.reset)
 
     @checked
     async def advance(self, by: timedelta | float) -> None:
-        """Set the broker's clock ahead as `Broker.advance` does."""
+        """Advance the broker's clock as `Broker.advance` does."""
         await asyncio.to_thread(self.broker.advance, by)
 
     @checked
@@ -121,7 +121,7 @@ class AsyncBroker(Controls):
 
     @checked
     async def wait(self, fault: Fault, times: int = 1, *, timeout: float = 10) -> None:
-        """Wait until a fault has happened, as `Fault.wait` does."""
+        """Wait until a fault has applied to requests, as `Fault.wait` does."""
         await asyncio.to_thread(fault.wait, times, timeout=timeout)
 
     async def __aenter__(self) -> Self:

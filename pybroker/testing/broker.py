@@ -1,7 +1,7 @@
 """`Broker`: a broker in this process, with its control plane on a loop thread of its own.
 
-Owns the thread, the port while the broker is down, and, unless one is given, a data directory that is removed at the
-end. Several may run at once.
+Owns the thread, the port while the broker is down, and a data directory that is removed at the end, unless the test
+gives one. Several brokers may run at once.
 
     with Broker(num_partitions=3) as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pybroker.net.listeners import OpenListener
     from pybroker.telemetry.last_values import ClientValues
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 T = TypeVar("T")
@@ -53,16 +53,16 @@ T = TypeVar("T")
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "num.network.threads": "1",
-    # A test's only consumer waits for no others.
+    # A single consumer of a test must not wait for other members.
     "group.initial.rebalance.delay.ms": "0",
 }
 _RECORDED_AT_MOST = 1000
-_CANCELLED_S = 30  # how long an interrupted call waits for the broker to leave nothing half done
-_CHORES_S = 60  # how long `advance` waits for what came due
+_CANCELLED_S = 30  # seconds that an interrupted call waits for the broker to complete or undo its work
+_CHORES_S = 60  # seconds that `advance` waits for background tasks that are due
 
 
 class Broker(Controls):
-    """One broker. Settings are given by keyword with underscores for dots, or in `properties` in Kafka's own names."""
+    """One broker. Settings are keyword arguments with underscores for dots, or `properties` with Kafka's names."""
 
     @checked
     def __init__(
@@ -74,19 +74,19 @@ class Broker(Controls):
         users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        """Prepare a broker; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
+        """Prepare a broker. Raises ConfigError for an invalid value, UnknownKeyError for an unknown key.
 
-        `directory` is kept at the end, a temporary one not.
+        A given `directory` is kept at the end, a temporary one is removed.
 
-        `security` is SSL, SASL_PLAINTEXT or SASL_SSL: certificates are made on the fly, and `users`, passwords by name,
-        log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. `client_settings` has what clients need.
+        `security` is SSL, SASL_PLAINTEXT or SASL_SSL. Certificates are generated; `users`, passwords by name, can
+        log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. `client_settings` returns the settings of clients.
         """
         self._security = build_security(security, users)
         secured = {} if self._security is None else self._security.broker_properties()
         given = {**_DEFAULTS, **secured, **texts(properties, settings)}
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-") if directory is None else directory)
-        # Whatever becomes of this object and of the test, a temporary directory does not outlive the process.
+        # A temporary directory must not outlive the process, whatever happens to this object and to the test.
         self._finalizer = weakref.finalize(self, _remove, self.directory, os.getpid()) if self._temporary else None
         self._given = {"log.dirs": str(self.directory), **given}
         try:
@@ -100,15 +100,15 @@ class Broker(Controls):
         self._node: Node | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        # The addresses from the first start to the stop that ends it.
+        # The addresses are reserved from the first start until a stop without `keep`.
         self._ports = ReservedPorts()
         self._refusing = False
-        # Whether the directory has the users of SCRAM.
+        # Whether the SCRAM users were created in the directory.
         self._has_users = False
         self.bootstrap_servers = ""
 
     def start(self) -> Broker:
-        """Start, and return when the broker answers; raises NodeError, and RuntimeError for a broker that runs."""
+        """Start, and return when the broker is ready. Raises NodeError, and RuntimeError if the broker is running."""
         if self._thread is not None:
             raise RuntimeError(f"the broker is running already, at {self.bootstrap_servers or 'no address yet'}")
         self._make_directory()
@@ -130,25 +130,26 @@ class Broker(Controls):
 
     @checked
     def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
-        """Return what confluent-kafka and other clients of librdkafka need to reach the broker.
+        """Return the settings of confluent-kafka and other librdkafka clients for this broker.
 
-        `user` is one of `users`, by default the first; with security="SSL" any name, which the client's certificate
-        then has, or None for a client without one. Raises ValueError for a user or a mechanism that there is not.
+        `user` is one of `users`, by default the first. With security="SSL" it is any name, which the client's
+        certificate then contains, or None for a client without a certificate. Raises ValueError for an unknown user
+        or mechanism.
         """
         given = {} if self._security is None else self._security.client_settings(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     @checked
     def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
-        """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
+        """Return the same settings by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
         given = {} if self._security is None else self._security.client_properties(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     @checked
     def stop(self, *, keep: bool = False) -> None:
-        """Stop cleanly; a broker that is not running is left alone.
+        """Stop cleanly. Does nothing if the broker is not running.
 
-        `keep`: the next `start` finds the data, and clients find it at the address that they know.
+        With `keep`, the next `start` uses the same data and the same address.
         """
         node, self._node = self._node, None
         if node is not None:
@@ -161,17 +162,17 @@ class Broker(Controls):
             self._remove_directory()
 
     def restart(self) -> None:
-        """Stop cleanly and start again, with the data and at the address that clients know."""
+        """Stop cleanly and start again, with the same data and address."""
         if self._node is None:
             raise RuntimeError("the broker is not running; start() starts it")
         self.stop(keep=True)
         self.start()
 
     def reset(self) -> None:
-        """Leave nothing of what a test did: no fault, no topic, no group, the system's time; the address stays.
+        """Reset the broker: remove faults, topics and groups, and reset the clock. The address stays.
 
-        The broker starts anew, on an empty directory, which takes as long as any start. One whose directory was given
-        is refused: its data is not this broker's to delete.
+        The broker restarts on an empty directory, which takes as long as any start. A broker whose directory was
+        given raises an error, since it must not delete that data.
         """
         if not self._temporary:
             raise RuntimeError(f"the data in {self.directory} is the caller's; delete topics and groups instead")
@@ -184,7 +185,7 @@ class Broker(Controls):
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the broker for the block, and start it again with its data at its address."""
+        """Stop the broker for the block, then start it again with the same data and address."""
         self.stop(keep=True)
         try:
             yield
@@ -193,7 +194,7 @@ class Broker(Controls):
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
-        """Refuse connections for the block, and close those that are open; the broker itself goes on."""
+        """Refuse connections during the block, and close open ones. The broker keeps running."""
         self.refuse_connections()
         try:
             yield
@@ -201,14 +202,14 @@ class Broker(Controls):
             self.accept_connections()
 
     def refuse_connections(self) -> None:
-        """Close the listeners and every connection: clients find nobody at the address until `accept_connections`."""
+        """Close the listeners and every connection: clients cannot connect until `accept_connections`."""
         data_plane = self._running().data_plane
         self._refusing = True
         data_plane.stop_accepting()
         data_plane.close_connections()
 
     def accept_connections(self) -> None:
-        """Listen again at the address that clients know; nothing happens to a broker that listens."""
+        """Listen again at the same address. Does nothing if the broker is listening."""
         node = self._running()
         if self._refusing:
             node.data_plane.resume_accepting()
@@ -226,11 +227,11 @@ class Broker(Controls):
         self._running().data_plane.close_connections()
 
     def client_metrics(self) -> tuple[ClientValues, ...]:
-        """Return what clients have pushed, the last values of each (KIP-714).
+        """Return the last values of the metrics that each client has pushed (KIP-714).
 
-        They push what subscriptions request: `pybroker client-metrics`, or `Admin.alter_configs` of `CLIENT_METRICS`.
-        The broker needs `properties={"telemetry.receivers": "last-values"}`, and the values need the extra
-        `pybroker[telemetry]`. Raises RuntimeError where `telemetry.receivers` lacks last-values.
+        Clients push the metrics of subscriptions: `pybroker client-metrics`, or `Admin.alter_configs` of
+        `CLIENT_METRICS`. The broker needs `properties={"telemetry.receivers": "last-values"}`, and the values need
+        the extra `pybroker[telemetry]`. Raises RuntimeError where `telemetry.receivers` lacks last-values.
         """
         telemetry = self._running().telemetry
         if telemetry is None or telemetry.last_values is None:
@@ -239,10 +240,10 @@ class Broker(Controls):
 
     @checked
     def advance(self, by: timedelta | float) -> None:
-        """Set the broker's clock ahead by a `timedelta`, or by seconds, and wait until what came due is done.
+        """Advance the broker's clock by a `timedelta`, or by seconds, and wait until the work that is due is done.
 
-        Sessions of groups end, retention deletes, compaction runs, ids of producers expire, and records are stamped, as
-        if that time had passed. Time-outs of single requests go by the system's clock.
+        Group sessions expire, retention deletes, compaction runs, producer ids expire, and records are stamped, as if
+        that time had passed. Timeouts of single requests use the system's clock.
         """
         step_ms = milliseconds(by)
         node = self._running()
@@ -285,7 +286,7 @@ class Broker(Controls):
         return self._node
 
     def _with_ports(self) -> BrokerConfig:
-        """Return the settings with the ports that are the broker's until it ends."""
+        """Return the settings with the ports that stay reserved for the broker."""
         endpoints = self._ports.reserve(listener.endpoint for listener in self.config.endpoints)
         return BrokerConfig({**self._given, "listeners": ",".join(str(endpoint) for endpoint in endpoints)})
 
@@ -297,7 +298,7 @@ class Broker(Controls):
         return listeners
 
     async def _make_users(self, node: Node) -> None:
-        """Make the users of SCRAM, once for a directory."""
+        """Create the SCRAM users, once for each directory."""
         if self._security is None or self._has_users:
             return
         for users in await asyncio.to_thread(self._security.scram_users):
@@ -305,7 +306,7 @@ class Broker(Controls):
         self._has_users = True
 
     async def _abandon(self, node: Node) -> None:
-        """Stop a node whose start was interrupted when it had succeeded."""
+        """Stop a node whose start succeeded but was interrupted."""
         if node.state is BrokerState.RUNNING:
             await self._stop(node)
 
@@ -319,7 +320,7 @@ class Broker(Controls):
         loop.run_forever()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the broker's loop; an exception that interrupts the caller cancels it and waits for its end."""
+        """Run `work` on the broker's loop. An exception that interrupts the caller cancels it and waits for its end."""
         if self._loop is None:
             raise RuntimeError("the broker is not running")
         ended = threading.Event()
@@ -349,7 +350,7 @@ class Broker(Controls):
         loop.close()
 
     def _make_directory(self) -> None:
-        """Make a temporary directory again that an earlier stop has removed."""
+        """Create the temporary directory again after an earlier stop has removed it."""
         if self._finalizer is not None and not self._finalizer.alive:
             self.directory.mkdir(mode=0o700)
             self._finalizer = weakref.finalize(self, _remove, self.directory, os.getpid())
@@ -361,13 +362,13 @@ class Broker(Controls):
 
 
 def _remove(directory: Path, pid: int) -> None:
-    """Remove a directory, in the process that made it alone: a forked child ends as well."""
+    """Remove a directory, but only in the process that created it: a forked child exits too."""
     if os.getpid() == pid:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:
-    """Refuse keys that a started broker would only warn of: a test relies on what it sets. Raises UnknownKeyError."""
+    """Reject unknown keys, which a start would only log: a test relies on its settings. Raises UnknownKeyError."""
     for name in names:
         raise UnknownKeyError("broker", name, suggestion(name, BrokerConfig.keys))
 

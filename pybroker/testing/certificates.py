@@ -1,6 +1,6 @@
-"""A certificate authority made on the fly, and the certificates that it signs: for tests of TLS.
+"""A temporary certificate authority and the certificates that it signs, for tests of TLS.
 
-Owns keys (EC P-256), validity and names. Needs the package `cryptography`, which the extra `testing` brings.
+Owns keys (EC P-256), validity and names. Needs the package `cryptography` of the extra `testing`.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ class Certificate:
         self._parts = parts
 
     def pkcs12(self, password: str) -> bytes:
-        """Both as a PKCS #12 store."""
+        """Return certificate and key as a PKCS #12 store."""
         key, certificate = self._parts
         sealed = BestAvailableEncryption(password.encode())
         return pkcs12.serialize_key_and_certificates(b"client", key, certificate, None, sealed)
 
     def sealed_key(self, password: str) -> str:
-        """The key as PEM that a password protects."""
+        """Return the key as PEM, encrypted with a password."""
         sealed = BestAvailableEncryption(password.encode())
         return self._parts[0].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
 
 
 class Authority:
-    """A certificate authority of a test; `pem` is what its friends trust."""
+    """A certificate authority of a test; `pem` is the certificate for trust stores."""
 
     def __init__(self, name: str = "a test's authority") -> None:
         self._own = _sign(name, (), None, days=(-1, 30), is_authority=True)
         self.pem = self._own.certificate
 
     def issue(self, name: str, hosts: Sequence[str] = ("127.0.0.1", "localhost"), *, days: int = 30) -> Certificate:
-        """Sign a certificate for a common name and for hosts; `days` until it ends, negative ones ago."""
+        """Sign a certificate for a common name and hosts, valid for `days` (negative: already expired)."""
         return _sign(name, hosts, self._own, days=(min(-1, days - 1), days), is_authority=False)
 
 

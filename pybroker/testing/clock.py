@@ -1,7 +1,7 @@
-"""`SteppedClock`: the clock of one test broker, which runs with the system's and can be set ahead.
+"""`SteppedClock`: the clock of one test broker, which runs with the system's clock and can be advanced.
 
-Owns how far it is ahead, and what waits by it. Time never stands still: a consumer's session that is not let down by
-`advance` lives on, and a long poll ends, as with any broker.
+Owns the offset from the system's clock, and the timers of this clock. Time never stops, so sessions and long polls
+expire as with any broker.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class SteppedClock(Clock):
-    """The system's clocks and a lead. Used from the broker's loop, but for `wall_ms`."""
+    """The system's clocks plus an offset. Used from the broker's loop, except `wall_ms`."""
 
     def __init__(self) -> None:
         self._ahead_ms = 0
-        # What waits by this clock.
+        # Pending timers of this clock.
         self._timers: set[_Timer] = set()
-        # Tasks that slept until the clock was set ahead and have not begun to sleep again.
+        # Tasks that `advance` woke from `sleep` and that have not called `sleep` again.
         self._awake: set[asyncio.Task[object]] = set()
-        # Done when `_awake` has become empty; None while nobody waits for that.
+        # Completed when `_awake` becomes empty; None while no `advance` waits for it.
         self._rested: asyncio.Future[None] | None = None
 
     @property
     def ahead_ms(self) -> int:
-        """How far the clock is ahead of the system's."""
+        """Return the offset from the system's clock."""
         return self._ahead_ms
 
     def wall_ms(self) -> int:
@@ -41,18 +41,19 @@ class SteppedClock(Clock):
         return super().wall_ms() + self._ahead_ms
 
     def steady_ms(self) -> int:
-        """Return milliseconds since 1970 by this clock, whatever is done to the system's."""
+        """Return milliseconds since 1970 by this clock, unaffected by changes of the system's clock."""
         return super().steady_ms() + self._ahead_ms
 
     def call_later(self, delay_s: float, work: Callable[[], None]) -> Cancellable:
-        """Do `work` when the clock has gone on by `delay_s` seconds."""
+        """Call `work` when the clock has advanced by `delay_s` seconds."""
         timer = _Timer(self._timers, self.steady_ms() + delay_s * 1000, work)
         timer.arm(delay_s)
         return timer
 
     async def sleep(self, delay_s: float) -> None:
-        """Wait until the clock has gone on by `delay_s` seconds."""
-        # No name here is the task's: a cancelled task's exception knows this frame, and they would know each other.
+        """Wait until the clock has advanced by `delay_s` seconds."""
+        # No local variable refers to the task. The exception of a cancelled task refers to this frame, so that would be
+        # a cycle.
         self._rest(asyncio.current_task())
         slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         timer = self.call_later(delay_s, partial(_end, slept))
@@ -65,18 +66,20 @@ class SteppedClock(Clock):
             self._wake(asyncio.current_task())
 
     def set_back(self) -> None:
-        """Go with the system's clocks again. Called while nothing waits by this one."""
+        """Reset the offset to 0. Called while no timer is pending."""
         self._ahead_ms = 0
         self._timers.clear()
         self._awake.clear()
 
     async def advance(self, by_ms: int) -> None:
-        """Set the clock ahead, do what is due by then in its order, and wait until the chores among it are done."""
+        """Advance the clock, run the timers that are due in order, and wait until the background tasks among them are
+        done.
+        """
         self._ahead_ms += by_ms
         now = self.steady_ms()
         for timer in sorted(self._timers, key=lambda timer: timer.due_ms):
             timer.step(now)
-        # A turn of the loop each: the futures of sleepers are done, the sleepers run, what they start has begun.
+        # Three loop iterations: the futures of sleepers complete, the sleepers run, the tasks that they start begin.
         for _ in range(3):
             await asyncio.sleep(0)
         if self._awake:
@@ -103,7 +106,7 @@ def _end(slept: asyncio.Future[None]) -> None:
 
 
 class _Timer:
-    """Work that is due at a time of a stepped clock."""
+    """A callback at a time of a stepped clock."""
 
     def __init__(self, timers: set[_Timer], due_ms: float, work: Callable[[], None]) -> None:
         self.due_ms = due_ms
@@ -116,9 +119,9 @@ class _Timer:
         self._handle = asyncio.get_running_loop().call_later(max(0.0, delay_s), self._fire)
 
     def step(self, now_ms: float) -> None:
-        """Fire, or wait for what is left."""
+        """Fire, or wait for the remaining time."""
         if self not in self._timers:
-            return  # Other work that was due has cancelled it.
+            return  # Another timer that was due has cancelled this one.
         if self._handle is not None:
             self._handle.cancel()
         if self.due_ms <= now_ms:
@@ -127,7 +130,7 @@ class _Timer:
             self.arm((self.due_ms - now_ms) / 1000)
 
     def cancel(self) -> None:
-        """Do not do it."""
+        """Cancel the callback."""
         self._timers.discard(self)
         if self._handle is not None:
             self._handle.cancel()
@@ -139,7 +142,7 @@ class _Timer:
 
 
 def milliseconds(by: timedelta | float) -> int:
-    """Return a step of time, given as a `timedelta` or in seconds; raises ValueError for one that goes back."""
+    """Return a step of time in ms, from a `timedelta` or seconds. Raises ValueError for a negative one."""
     step_ms = round((by.total_seconds() if isinstance(by, timedelta) else by) * 1000)
     if step_ms < 0:
         raise ValueError(f"a broker's clock cannot go back: advance({by!r}); give 0 seconds or more")

@@ -1,7 +1,7 @@
-"""`Cluster`: brokers in processes of their own, to be killed, paused and moved about by a test.
+"""`Cluster`: brokers in processes of their own, which a test can kill, pause and restart.
 
-Owns the addresses of its brokers, also while they are down, and, unless one is given, a directory that is removed at
-the end. Every process that it has started ends with it.
+Owns the addresses of its brokers, also while they are down, and a directory that is removed at the end, unless the
+test gives one. Every process that it has started ends with it.
 
     with Cluster(brokers=3) as cluster:
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
     from pybroker.client.administration.topics import PartitionDescription
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 Found = TypeVar("Found")
 
 _DEFAULTS = {
     "num.network.threads": "1",
-    # A test's only consumer waits for no others.
+    # A single consumer of a test must not wait for other members.
     "group.initial.rebalance.delay.ms": "0",
 }
 _POLL_S = 0.02
@@ -67,13 +67,13 @@ _WAIT_S = 30.0
 
 
 class Cluster:
-    """A cluster of broker processes. Settings as those of `Broker`; they hold for every broker.
+    """A cluster of broker processes. Settings are those of `Broker`, and apply to every broker.
 
-    Brokers have the ids 1 to `brokers`; the first three vote in the metadata quorum. Used from one thread at a time.
+    Broker ids are 1 to `brokers`; the first three are voters of the metadata quorum. Used from one thread at a time.
     """
 
     _in_child = frozenset({"address", "bootstrap_servers", "client_properties", "client_settings", "directory"})
-    """What a forked child may use: its clients connect to the brokers."""
+    """Attributes that a forked child may use: its clients connect to the brokers."""
 
     @checked
     def __init__(
@@ -88,14 +88,14 @@ class Cluster:
         users: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        """Prepare a cluster; raises ConfigError for a wrong value, UnknownKeyError for a key that there is not.
+        """Prepare a cluster. Raises ConfigError for an invalid value, UnknownKeyError for an unknown key.
 
-        `directory` is kept at the end, a temporary one not. `racks` has the `broker.rack` of each broker.
-        `client` has the settings by which this object asks the brokers, such as `ssl.*` and `sasl.*` where their
-        listeners are secured; all are, where `security.inter.broker.protocol` says so.
+        A given `directory` is kept at the end, a temporary one is removed. `racks` has the `broker.rack` of each
+        broker. `client` has the client settings with which this object connects to the brokers, such as `ssl.*` and
+        `sasl.*` where their listeners are secured; `security.inter.broker.protocol` secures all listeners.
 
-        `security` and `users` are those of `Broker`, and hold between the nodes as well: `client_settings` and
-        `client_properties` have what clients need.
+        `security` and `users` are those of `Broker`, and also apply between the nodes. `client_settings` and
+        `client_properties` return the settings of clients.
         """
         if racks is not None and len(racks) != brokers:
             raise ValueError(f"racks={list(racks)}: expected a rack, or None, for each of {brokers} brokers")
@@ -108,7 +108,8 @@ class Cluster:
         temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-cluster-") if directory is None else directory)
         self._local = LocalCluster(self.directory, [_reserve(ports) for ports in self._reserved], given, racks=racks)
-        # Whatever becomes of this object and of the test, neither processes nor a temporary directory outlive it.
+        # Neither processes nor a temporary directory must outlive the process, whatever happens to this object and the
+        # test.
         removed = self.directory if temporary else None
         self._finalizer = weakref.finalize(self, _end, self._local, self._reserved, removed, os.getpid())
         atexit.register(self._finalizer)
@@ -121,34 +122,34 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find the cluster: the addresses of all brokers, in the order of their ids."""
+        """Return the addresses of all brokers, in the order of their ids."""
         return self._local.bootstrap_servers
 
     @checked
     def client_settings(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
-        """Return what confluent-kafka and other clients of librdkafka need, as `Broker.client_settings`."""
+        """Return the settings of confluent-kafka and other librdkafka clients, as `Broker.client_settings`."""
         given = {} if self._security is None else self._security.client_settings(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     @checked
     def client_properties(self, user: str | None = None, *, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
-        """Return the same by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
+        """Return the same settings by Kafka's names: for `pybroker.client`, the commands, Spark and Java."""
         given = {} if self._security is None else self._security.client_properties(user, mechanism)
         return {"bootstrap.servers": self.bootstrap_servers, **given}
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id; empty before the first start."""
+        """Return the cluster id; empty before the first start."""
         return self._local.cluster_id
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Ids of all brokers."""
+        """Return the ids of all brokers."""
         return tuple(node.node_id for node in self._local.nodes)
 
     @property
     def running(self) -> tuple[int, ...]:
-        """Ids of the brokers whose processes are there, paused or not."""
+        """Return the ids of the brokers whose processes exist, paused or not."""
         return self._local.running
 
     @checked
@@ -158,7 +159,7 @@ class Cluster:
 
     @checked
     def pid(self, broker: int) -> int:
-        """Return the process id of a broker; raises RuntimeError where it does not run."""
+        """Return the process id of a broker. Raises RuntimeError if it is not running."""
         mark = self._local.process(broker).mark
         if mark is None:
             raise RuntimeError(f"broker {broker} is not running")
@@ -166,15 +167,15 @@ class Cluster:
 
     @checked
     def log(self, broker: int) -> str:
-        """Return what a broker has logged, over all its runs."""
+        """Return the log output of a broker, from all its runs."""
         path = self._local.node(broker).log
         return path.read_text(errors="replace") if path.exists() else ""
 
     @checked
     def start(self, broker: int | None = None) -> Self:
-        """Start all brokers, or one that was stopped or killed; return when they answer. Raises NodeFailedError.
+        """Start all brokers, or one that was stopped or killed. Returns when they are ready. Raises NodeFailedError.
 
-        After a start of all, each names all of them to clients.
+        After a start of all, metadata responses contain all of them.
         """
         if broker is not None:
             self._local.start_nodes([broker])
@@ -187,7 +188,7 @@ class Cluster:
 
     @checked
     def stop(self, broker: int | None = None) -> None:
-        """Stop one broker cleanly, or all of them, and with these the cluster: a temporary directory is removed."""
+        """Stop one broker cleanly, or all of them. A stop of all ends the cluster and removes a temporary directory."""
         if broker is not None:
             self._local.stop_node(broker)
             return
@@ -204,17 +205,17 @@ class Cluster:
 
     @checked
     def kill(self, broker: int) -> None:
-        """End a broker as a crash does (SIGKILL); `start` brings it back with its data, at its address."""
+        """Kill a broker as a crash does (SIGKILL). `start` restarts it with the same data and address."""
         self._local.kill_node(broker)
 
     @checked
     def pause(self, broker: int) -> None:
-        """Keep a broker's process from running (SIGSTOP): its connections stay, and nobody answers on them."""
+        """Stop the execution of a broker's process (SIGSTOP): its connections stay open, without responses."""
         self._local.pause_node(broker)
 
     @checked
     def resume(self, broker: int) -> None:
-        """Let a paused broker go on (SIGCONT)."""
+        """Continue a paused broker (SIGCONT)."""
         self._local.resume_node(broker)
 
     @checked
@@ -229,13 +230,13 @@ class Cluster:
 
     @checked
     def leader(self, topic: str, partition: int = 0, *, timeout: float = _WAIT_S) -> int:
-        """Return the broker that leads a partition, waiting until one does; raises TimeoutError."""
+        """Return the leader of a partition, and wait until there is one. Raises TimeoutError."""
         found = self.wait_for_partition(topic, partition, lambda it: it.leader >= 0, timeout=timeout)
         return found.leader
 
     @checked
     def controller(self, *, timeout: float = _WAIT_S) -> int:
-        """Return the node that leads the metadata quorum, waiting until one does; raises TimeoutError."""
+        """Return the leader of the metadata quorum, and wait until there is one. Raises TimeoutError."""
         with self._admin() as admin:
             return _until(
                 lambda: admin.describe_cluster().controller_id,
@@ -246,7 +247,7 @@ class Cluster:
 
     @checked
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the in-sync replicas of a partition, as the cluster says now."""
+        """Return the current in-sync replicas of a partition."""
         with self._admin() as admin:
             return _describe(admin, topic, partition).isr
 
@@ -254,7 +255,7 @@ class Cluster:
     def wait_in_sync(
         self, topic: str, partition: int = 0, brokers: Collection[int] | None = None, *, timeout: float = _WAIT_S
     ) -> None:
-        """Wait until just these brokers, by default all replicas, are in sync; raises TimeoutError."""
+        """Wait until exactly these brokers, by default all replicas, are in sync. Raises TimeoutError."""
 
         def reached(found: PartitionDescription) -> bool:
             return set(found.isr) == set(found.replicas if brokers is None else brokers)
@@ -270,7 +271,7 @@ class Cluster:
         *,
         timeout: float = _WAIT_S,
     ) -> PartitionDescription:
-        """Wait until what the cluster says of a partition is as wished, and return it; raises TimeoutError."""
+        """Wait until `reached` is true for the partition's metadata, and return it. Raises TimeoutError."""
         with self._admin() as admin:
             return _until(
                 lambda: _describe(admin, topic, partition),
@@ -281,9 +282,9 @@ class Cluster:
 
     @checked
     def move_leader(self, topic: str, partition: int, broker: int, *, timeout: float = _WAIT_S) -> None:
-        """Make a broker the leader of a partition that it is an in-sync replica of; raises TimeoutError, ValueError.
+        """Make an in-sync replica the leader of a partition. Raises TimeoutError, ValueError.
 
-        It becomes the preferred leader as well.
+        It also becomes the preferred leader.
         """
         where = TopicPartition(topic, partition)
         with self._admin() as admin:
@@ -326,11 +327,11 @@ class Cluster:
         await asyncio.to_thread(self._leave, error)
 
     def _own_login(self) -> dict[str, str]:
-        """Return how this object logs in: by PLAIN, whose users the nodes have from their settings."""
+        """Return the login of this object: by PLAIN, whose users are in the nodes' settings."""
         return {} if self._security is None else self._security.client_properties(None, "PLAIN")
 
     def _make_users(self) -> None:
-        """Make the users of SCRAM, once for a directory."""
+        """Create the SCRAM users, once for each directory."""
         if self._security is None or not self._security.asks_password:
             return
         with self._admin() as admin:
@@ -353,7 +354,7 @@ def _describe(admin: Admin, topic: str, partition: int) -> PartitionDescription:
 
 
 def _until(read: Callable[[], Found], reached: Callable[[Found], bool], timeout: float, failed: str) -> Found:
-    """Look again and again until what is found is as wished. An error of a cluster that changes is looked past."""
+    """Poll until `reached` is true for the result, and return it. Errors of a changing cluster are ignored."""
     deadline = time.monotonic() + timeout
     last: object = None
     while True:
@@ -369,9 +370,10 @@ def _until(read: Callable[[], Found], reached: Callable[[Found], bool], timeout:
 
 
 def _elect(admin: Admin, where: TopicPartition, broker: int) -> PartitionDescription:
-    """Have a partition's preferred leader elected, and return the partition; raises BrokerError if that is refused.
+    """Elect the preferred leader, which is `broker`, and return the partition. Raises BrokerError for a rejected
+    election.
 
-    A later election may succeed: the controller does not elect a fenced broker.
+    The error may be transient: the controller elects no fenced broker.
     """
     found = _describe(admin, where.topic, where.partition)
     if found.leader != broker:
@@ -393,14 +395,14 @@ def _reserve(ports: ReservedPorts) -> NodePorts:
 
 
 def _check(local: LocalCluster, given: Mapping[str, str]) -> None:
-    """Refuse settings that no node would start with, and keys that there are not."""
+    """Reject settings with which no node would start, and unknown keys."""
     for node in local.nodes:
         for name in BrokerConfig(build_properties(local.nodes, node, given)).unknown:
             raise UnknownKeyError("broker", name, suggestion(name, BrokerConfig.keys))
 
 
 def _end(local: LocalCluster, reserved: list[ReservedPorts], removed: Path | None, pid: int) -> None:
-    """End all that is left, in the process that made it alone: a forked child ends as well."""
+    """End all processes and remove the directory, only in the process that created them: a forked child exits too."""
     if os.getpid() != pid:
         return
     local.kill_all()

@@ -1,7 +1,7 @@
-"""`Controls`: what a test can have a broker do with requests, by Kafka's names of APIs and errors.
+"""`Controls`: fault injection for the requests of a broker, by Kafka's names of APIs and errors.
 
-Owns the words of that and nothing else. Every method may be called from any thread and returns at once, also while the
-broker is stopped: what it sets is in force from the next request on, over restarts.
+Owns the methods only. Every method may be called from any thread and returns at once, also while the broker is
+stopped. Its effect starts with the next request, and lasts over restarts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pybroker.testing.interceptor import Interceptor
     from pybroker.testing.requests import Request, RequestLog
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 
 class Only(TypedDict, total=False):
-    """What narrows a fault to some requests of an API."""
+    """Restricts a fault to some requests of an API."""
 
     topic: str | None
     partition: int | None
@@ -39,14 +39,13 @@ class Only(TypedDict, total=False):
 class Controls(ABC):
     """Faults, versions and recording of one broker.
 
-    `api` is an API's name such as "Produce", several of them, or None for all. `topic`, `partition`, `group` and
-    `client_id` narrow a fault to requests that name them. `times` is how many requests it happens to, None for all
-    until it is removed. Of several faults of a request the one that was made first happens, as long as it has `times`
-    left.
+    `api` is the name of an API such as "Produce", several of them, or None for all. `topic`, `partition`, `group` and
+    `client_id` restrict a fault to requests that contain them. `times` is the number of requests that the fault applies
+    to, None for all until it is removed. If several faults match a request, the oldest with remaining `times` applies.
     """
 
     _in_child = frozenset({"bootstrap_servers", "client_properties", "client_settings", "config", "directory"})
-    """What a forked child may use: its clients connect to the broker."""
+    """Attributes that a forked child may use: its clients connect to the broker."""
 
     def __init__(self, interceptor: Interceptor) -> None:
         self._interceptor = interceptor
@@ -63,10 +62,10 @@ class Controls(ABC):
         delay: float = 0,
         **only: Unpack[Only],
     ) -> Fault:
-        """Answer requests with an error, without handling them.
+        """Respond to requests with an error, without handling them.
 
-        `message` goes where the answer has room for words; `delay` is in seconds. A Produce is refused as a whole; of a
-        Fetch the partitions that the fault is not about have nothing new.
+        `message` is the error message, where the response has a field for it; `delay` is in seconds. A Produce is
+        rejected as a whole. Partitions of a Fetch that the fault does not apply to get no records.
         """
         return self._interceptor.add(scope_of(api, **only), Refuse(code_named(code), message), times, delay)
 
@@ -74,9 +73,9 @@ class Controls(ABC):
     def delay(
         self, api: str | Iterable[str] | None, seconds: float, *, times: int | None = None, **only: Unpack[Only]
     ) -> Fault:
-        """Handle requests `seconds` after they come; later ones of their connection wait behind them.
+        """Handle requests `seconds` after they arrive. Later requests of the connection wait behind them.
 
-        Delays of several faults add up, and go before any other fault of the request.
+        Delays of several faults add up, and precede any other fault of the request.
         """
         return self._interceptor.add(scope_of(api, **only), Outcome.PROCEED, times, seconds)
 
@@ -90,9 +89,9 @@ class Controls(ABC):
         delay: float = 0,
         **only: Unpack[Only],
     ) -> Fault:
-        """Close the connection in place of handling a request; `after`: in place of its answer, when it is handled.
+        """Close the connection instead of handling a request; `after`: handle it, and close instead of responding.
 
-        With `after` the client cannot know whether its request was handled: it was.
+        With `after` the client cannot know that its request was handled.
         """
         outcome = Outcome.DISCONNECT_AFTER if after else Outcome.DISCONNECT
         return self._interceptor.add(scope_of(api, **only), outcome, times, delay)
@@ -101,16 +100,16 @@ class Controls(ABC):
     def ignore(
         self, api: str | Iterable[str] | None, *, after: bool = False, times: int | None = 1, **only: Unpack[Only]
     ) -> Fault:
-        """Never answer a request, nor what follows on its connection; `after`: but handle it.
+        """Never respond to a request, or to later ones of its connection; `after`: but handle it.
 
-        The client meets its own time-out, as with a network that has lost its packets.
+        The client runs into its own timeout, as when the network loses packets.
         """
         outcome = Outcome.SILENCE_AFTER if after else Outcome.SILENCE
         return self._interceptor.add(scope_of(api, **only), outcome, times, 0)
 
     @checked
     def hold(self, api: str | Iterable[str] | None, *, times: int | None = None, **only: Unpack[Only]) -> Fault:
-        """Let requests wait until `release()` of the returned fault; `wait()` returns when one has come."""
+        """Delay requests until `release()` of the returned fault; `wait()` returns when one has arrived."""
         return self._interceptor.add(scope_of(api, **only), Hold(), times, 0)
 
     @checked
@@ -124,24 +123,24 @@ class Controls(ABC):
     ) -> Fault:
         """Have a function decide about requests. It runs on the broker's loop: it may be `async` and must not block.
 
-        It returns None to have the request handled, an error code or its name, the response's message, or an `Outcome`.
-        What it raises closes the connection, and is raised by `wait` and `remove` of the returned fault.
+        It returns None to have the request handled, an error code or its name, the response message, or an
+        `Outcome`. An exception closes the connection, and is raised by `wait` and `remove` of the returned fault.
         """
         return self._interceptor.add(scope_of(api, **only), Decide(function), times, 0)
 
     @checked
     def limit_versions(self, **limits: tuple[int, int] | None) -> None:
-        """Advertise and serve only these versions, as `Fetch=(4, 11)`; None takes the API away.
+        """Advertise and serve only these versions, as `Fetch=(4, 11)`; None removes the API.
 
-        What an earlier call has set is lifted; without arguments all versions are back. Connections are closed, as
-        clients ask for versions when they connect.
+        Limits of an earlier call are removed; without arguments all versions are served. Connections are closed,
+        since clients request the versions when they connect.
         """
         self._interceptor.limit(limits)
         self._versions_changed()
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[RequestLog]:
-        """Record the requests that come in the block; `requests` has them, and those of earlier blocks."""
+        """Record the requests that arrive during the block; `requests` returns them, and those of earlier blocks."""
         self._interceptor.record(True)
         try:
             yield self.requests
@@ -150,13 +149,13 @@ class Controls(ABC):
 
     @property
     def requests(self) -> RequestLog:
-        """The requests that were recorded, at most the last 1000."""
+        """Return the recorded requests, at most the last 1000."""
         return self._interceptor.requests
 
     def clear_faults(self) -> None:
-        """End all faults, lift limits of versions, end recording, and forget what was recorded."""
+        """Remove all faults and version limits, stop recording, and clear the recorded requests."""
         self._interceptor.clear()
 
     @abstractmethod
     def _versions_changed(self) -> None:
-        """Have clients ask for versions again."""
+        """Make clients request the versions again."""

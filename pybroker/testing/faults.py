@@ -1,7 +1,7 @@
-"""`Fault`: what is to happen to the next requests of some APIs, and how often it has happened.
+"""`Fault`: a fault for the next requests of some APIs, and the number of requests that it has applied to.
 
-Owns which requests a fault concerns, and its count. Must not know how a request is answered: that is
-`pybroker.testing.interceptor`. Any thread may make, read and remove faults.
+Owns the requests that a fault applies to, and its count. Must not know how requests are responded to: that is
+`pybroker.testing.interceptor`. Any thread may create, read and remove faults.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pybroker.protocol.errors import ErrorCode
     from pybroker.testing.requests import Request
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 
 class Outcome(enum.Enum):
-    """What becomes of a request."""
+    """The handling of a request."""
 
     PROCEED = "it is handled and answered"
     DISCONNECT = "the connection is closed before it is handled"
@@ -40,24 +40,24 @@ class Outcome(enum.Enum):
 
 
 class Refuse(NamedTuple):
-    """The request is not handled; its answer is this error."""
+    """Respond with this error instead of handling the request."""
 
     code: ErrorCode
     message: str | None
 
 
 class Decide(NamedTuple):
-    """A function of the test's decides."""
+    """A function of the test decides."""
 
     function: Callable[[Request], Any]
 
 
 class Hold(NamedTuple):
-    """The request waits until `Fault.release`."""
+    """Delay the request until `Fault.release`."""
 
 
 class Scope(NamedTuple):
-    """Which requests a fault concerns: None is any."""
+    """The requests that a fault applies to: None matches any."""
 
     apis: tuple[RegisteredApi, ...] | None
     topic: str | None
@@ -66,7 +66,7 @@ class Scope(NamedTuple):
     client_id: str | None
 
     def has(self, request: Request) -> bool:
-        """Return whether a request is one of them."""
+        """Return whether it contains a request."""
         if self.apis is not None and all(api.key != request.api_key for api in self.apis):
             return False
         if self.client_id is not None and request.client_id != self.client_id:
@@ -79,12 +79,12 @@ class Scope(NamedTuple):
         return indexes is not None and (self.partition is None or self.partition in indexes)
 
     def concerns(self, topic: str, partition: int) -> bool:
-        """Return whether it is this partition of a request that the fault is about."""
+        """Return whether the fault applies to this partition of a request."""
         return self.topic in (None, topic) and self.partition in (None, partition)
 
 
 class Fault:
-    """One fault, in force from when it is made until it has happened `times` times or is removed.
+    """One fault, active from its creation until it has applied to `times` requests or is removed.
 
     As a context manager it is removed at the end of the block.
     """
@@ -107,7 +107,7 @@ class Fault:
         self._error: BaseException | None = None
         self._on_change = changed
         self._changed = threading.Condition()
-        # Whether the test itself has looked how often it happened.
+        # Whether the test has read the count.
         self._is_read = False
         made_faults.note(self)
 
@@ -126,22 +126,22 @@ class Fault:
 
     @property
     def fired(self) -> int:
-        """How many requests it has happened to."""
+        """Return the number of requests that it has applied to."""
         self._is_read = True
         return self._fired
 
     @property
     def never_happened(self) -> bool:
-        """Whether it has happened to no request, and the test has read neither that nor waited for it."""
+        """Whether it has applied to no request, and the test has neither read the count nor waited for it."""
         return self._fired == 0 and not self._is_read
 
     @property
     def active(self) -> bool:
-        """Whether it may happen to another request."""
+        """Whether it may apply to another request."""
         return self._left != 0
 
     def take(self) -> bool:
-        """Count a request, and return whether the fault happens to it."""
+        """Count a request, and return whether the fault applies to it."""
         with self._changed:
             if self._left == 0:
                 return False
@@ -155,13 +155,13 @@ class Fault:
         return True
 
     def failed(self, error: BaseException) -> None:
-        """Note what the test's function raised; `wait` and `remove` raise it."""
+        """Record the exception of the test's function, for `wait` and `remove` to raise."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
 
     def remove(self) -> None:
-        """End it; requests that it holds go on. Raises what a function given to `Broker.intercept` raised."""
+        """Remove it, and continue its delayed requests. Raises the error of a function given to `Broker.intercept`."""
         with self._changed:
             was_active, self._left = self._left != 0, 0
         self.release()
@@ -170,13 +170,13 @@ class Fault:
         self._raise()
 
     def release(self) -> None:
-        """Let the requests that it holds go on, and those that come."""
+        """Continue its delayed requests, and delay no later ones."""
         self.released.set()
         self._on_change(self)
 
     @checked
     def wait(self, times: int = 1, *, timeout: float = 10) -> None:
-        """Wait until it has happened to `times` requests; raises TimeoutError after `timeout` seconds.
+        """Wait until it has applied to `times` requests. Raises TimeoutError after `timeout` seconds.
 
         It blocks: in an event loop use `await asyncio.to_thread(fault.wait)`.
         """
@@ -202,7 +202,7 @@ def scope_of(
     group: str | None = None,
     client_id: str | None = None,
 ) -> Scope:
-    """Return the requests that a test names; raises ValueError for names that cannot be."""
+    """Return the scope of a test's arguments. Raises ValueError for invalid names."""
     found = None if apis is None else tuple(api_named(name) for name in ((apis,) if isinstance(apis, str) else apis))
     if found == ():
         raise ValueError("api=[]: expected an API's name such as 'Produce', several of them, or None for all")

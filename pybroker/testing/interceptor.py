@@ -1,8 +1,8 @@
-"""`Interceptor`: what a test broker does with the requests that its data plane stops for it.
+"""`Interceptor`: handles the requests that the data plane of a test broker stops for it.
 
-Owns the faults in force, the narrowed versions and the recording, and gives the data plane the APIs that it wants to
-see: none as long as there is none of the three, so that the broker runs as in production. Decides on the broker's loop;
-faults are set from any thread. Must not know how a broker starts.
+Owns the active faults, the version limits and the recording, and sets the APIs that the data plane stops. Without
+any of the three the data plane stops none, so the broker runs as in production. Decides on the broker's loop; faults
+are set from any thread. Must not know how a broker starts.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Interceptor:
     def __init__(self, clock: Clock, recorded_at_most: int) -> None:
         self.requests = RequestLog(recorded_at_most)
         self._clock = clock
-        # Guards what follows; it is held for a lookup only.
+        # Guards the attributes below; held for a lookup only.
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
-        # Requests that wait for the release of a fault.
+        # Requests that are delayed until the release of a fault.
         self._held: dict[Fault, list[int]] = {}
-        # Versions shown and served of an API, by key; None: the API is not there.
+        # Limited versions of an API, by key; None: the API is removed.
         self._limits: dict[int, tuple[int, int] | None] = {}
         self._recording = False
         # Invariant: None while the broker does not run.
@@ -60,20 +60,20 @@ class Interceptor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def attach(self, data_plane: DataPlane | None) -> None:
-        """Decide about the requests of a data plane from now on; None: about no one's."""
+        """Handle the requests of a data plane from now on, None for no data plane."""
         with self._lock:
             self._data_plane = data_plane
             self._held.clear()
             self._watch()
 
     def record(self, wanted: bool) -> None:
-        """Begin or end to record requests."""
+        """Start or stop recording requests."""
         with self._lock:
             self._recording = wanted
             self._watch()
 
     def limit(self, limits: Mapping[str, tuple[int, int] | None]) -> None:
-        """Show and serve these versions of these APIs; raises ValueError for ranges that are not served."""
+        """Limit the versions of these APIs. Raises ValueError for versions that are not served."""
         found = {}
         for name, limit in limits.items():
             api = api_named(name)
@@ -88,7 +88,7 @@ class Interceptor:
             self._watch()
 
     def add(self, scope: Scope, outcome: Outcome | Refuse | Decide | Hold, times: int | None, delay_s: float) -> Fault:
-        """Put a fault in force, behind those that are."""
+        """Activate a fault, behind the active ones."""
         fault = Fault(scope, outcome, times, delay_s, self._changed)
         with self._lock:
             self._faults.append(fault)
@@ -96,7 +96,7 @@ class Interceptor:
         return fault
 
     def clear(self) -> None:
-        """End all faults, lift all limits, and forget what was recorded."""
+        """Remove all faults and limits, and clear the recorded requests."""
         with self._lock:
             faults, self._limits = list(self._faults), {}
         for fault in faults:
@@ -116,7 +116,7 @@ class Interceptor:
                 data_plane.proceed(connection)
 
     def _watch(self) -> None:
-        """Set which APIs the data plane stops. Called with the lock held."""
+        """Set the APIs that the data plane stops. Called with the lock held."""
         if self._data_plane is None:
             return
         keys: set[int] = set(self._limits)
@@ -129,7 +129,7 @@ class Interceptor:
         self._data_plane.intercept(sorted(keys))
 
     def decide(self, event: ControlRequest, context: RequestContext) -> None:
-        """Decide about a request that the data plane has stopped. On the broker's loop."""
+        """Handle a request that the data plane has stopped. Called on the broker's loop."""
         data_plane, api = self._data_plane, registered_apis().get(event.api_key)
         if data_plane is None or api is None:
             return
@@ -141,12 +141,12 @@ class Interceptor:
                 return
             self._apply(data_plane, api, request)
         except ProtocolError:
-            data_plane.proceed(request.connection)  # The broker itself refuses what cannot be decoded.
+            data_plane.proceed(request.connection)  # The broker itself rejects a request that cannot be decoded.
 
     def _within_limits(
         self, data_plane: DataPlane, api: RegisteredApi, request: Request, context: RequestContext
     ) -> bool:
-        """Return whether a request's version is served; if not, do what a broker of the served versions does."""
+        """Return whether a request's version is served. If not, respond as a broker of the served versions."""
         limits = self._limits
         if limits and api.key == ApiKey.API_VERSIONS:
             data_plane.answer_intercepted(request.connection, narrowed_versions(api, request, context, limits))
@@ -165,7 +165,7 @@ class Interceptor:
             if not _may_concern(fault, request):
                 continue
             if _needs_partitions(fault, request):
-                # The session's partitions are known to the data plane alone: the client is made to name them again.
+                # Only the data plane knows the partitions of the session, so the client is made to send them again.
                 answer = error_answer(api, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, fault.scope.concerns)
                 data_plane.answer_intercepted(request.connection, payload_of(request, answer))
                 return
@@ -207,14 +207,14 @@ class Interceptor:
         concerns: Callable[[str, int], bool],
     ) -> None:
         if wants_no_answer(request):
-            # As Kafka does: nothing else shows the client that there was an error.
+            # As Kafka does: the client has no other indication of the error.
             data_plane.close_connection(request.connection)
             return
         answer = error_answer(api, request, refusal.code, refusal.message, concerns)
         data_plane.answer_intercepted(request.connection, payload_of(request, answer))
 
     def _ask(self, api: RegisteredApi, request: Request, asked: Decide, fault: Fault) -> None:
-        """Have the test's function decide, at once or, where it is a coroutine function, when it has ended."""
+        """Have the test's function decide, at once or, for a coroutine function, when it completes."""
 
         async def ask() -> None:
             try:
@@ -222,7 +222,7 @@ class Interceptor:
                 if inspect.isawaitable(verdict):
                     verdict = await verdict
                 self._carry_out(api, request, verdict)
-            except Exception as error:  # whatever it is, the test gets it
+            except Exception as error:  # any exception is reported to the test
                 log.exception("The interceptor failed for %r; its connection is closed", request)
                 fault.failed(error)
                 if self._data_plane is not None:
@@ -263,7 +263,9 @@ def _may_concern(fault: Fault, request: Request) -> bool:
 
 
 def _needs_partitions(fault: Fault, request: Request) -> bool:
-    """Return whether it cannot be said what a fault does to a Fetch that names its session alone."""
+    """Return whether the effect of a fault on a Fetch is unknown because the request omits the partitions of its
+    session.
+    """
     if not is_of_a_session(request):
         return False
     outcome = fault.outcome

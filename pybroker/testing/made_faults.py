@@ -1,6 +1,6 @@
-"""The faults that a test has made, for the pytest plugin, which warns of those that never happened.
+"""The faults that a test has created, for the pytest plugin, which warns of those that never applied.
 
-Owns the list of one test. Imports nothing of the broker: pytest loads it in every project.
+Owns the list of one test. Imports no broker modules: pytest loads it in every project.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 
 class MadeFault(Protocol):
-    """What is read of a `Fault` at the end of a test."""
+    """The part of a `Fault` that is read at the end of a test."""
 
     @property
     def never_happened(self) -> bool:
-        """Whether it has happened to no request, and the test has not looked."""
+        """Whether it has applied to no request, and the test has not read that."""
 
 
 _made: list[tuple[MadeFault, str, int]] | None = None
-"""Each fault with the file and the line that made it; None: none are noted."""
+"""Each fault with the file and the line that created it; None: faults are not recorded."""
 
 
 def note(fault: MadeFault) -> None:
-    """Note a fault, if a test is being watched. Called where the fault is made, from any thread."""
+    """Record a fault, if a test is being watched. Called where the fault is created, from any thread."""
     if _made is not None:
         _made.append((fault, *_caller()))
 
 
 def begin() -> None:
-    """Watch a test from now on."""
+    """Start to record the faults of a test."""
     global _made
     _made = []
 
 
 def end() -> list[tuple[MadeFault, str, int]]:
-    """End watching, and return what was made meanwhile."""
+    """Stop recording, and return the recorded faults."""
     global _made
     made, _made = _made, None
     return made or []
@@ -46,7 +46,7 @@ def end() -> list[tuple[MadeFault, str, int]]:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Note no faults in the block: those of a fixture that outlives the test may happen later."""
+    """Record no faults in the block: those of a fixture that outlives the test may apply later."""
     global _made
     made, _made = _made, None
     try:
@@ -56,7 +56,7 @@ def paused() -> Iterator[None]:
 
 
 def _caller() -> tuple[str, int]:
-    """Return the line outside of this package that is being run."""
+    """Return the current line outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pybroker.testing."):
         frame = frame.f_back

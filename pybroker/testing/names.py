@@ -1,6 +1,6 @@
 """APIs and errors by Kafka's names, as tests write them.
 
-Owns what is written in place of a name that there is not. Must not know what a name is used for.
+Owns the suggestions for unknown names. Must not know the use of a name.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pybroker.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from pybroker.handlers.registry import RegisteredApi
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 
 def api_named(name: str) -> RegisteredApi:
-    """Return an API by Kafka's name; raises ValueError naming the nearest, and TypeError for what is no text."""
+    """Return an API by Kafka's name. Raises ValueError with the nearest name, and TypeError for a value that is no
+    text.
+    """
     if not isinstance(name, str):
         raise TypeError(f"api={name!r}: expected an API's name such as 'Produce'")
     by_name = {api.name.lower(): api for api in registered_apis().values()}
@@ -30,7 +32,7 @@ def api_named(name: str) -> RegisteredApi:
 
 
 def code_named(code: ErrorCode | int | str) -> ErrorCode:
-    """Return an error code by Kafka's number or name; raises ValueError for one that Kafka does not have."""
+    """Return an error code by Kafka's number or name. Raises ValueError for an unknown one."""
     if isinstance(code, int):
         try:
             return ErrorCode(code)

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from pybroker.testing.async_broker import AsyncBroker
     from pybroker.testing.broker import Broker
 
-# A failing fixture's traceback has nothing of these hooks.
+# Tracebacks of failing fixtures do not contain these hooks.
 __tracebackhide__ = True
 
 _LONGEST_NAME = 200
-"""Characters of a test's name in the name of its topic, of Kafka's 249."""
+"""Maximum length of a test's name in the name of its topic, out of Kafka's 249 characters."""
 _numbers = itertools.count(1)
 
 
 class UnfiredFaultWarning(pytest.PytestWarning):
-    """A fault happened to no request, so that the test has not shown what it was to show."""
+    """A fault applied to no request, so the test did not test it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line(
         "markers", "broker(**settings): settings of the fixtures `broker` and `async_broker`, underscores for dots"
     )
@@ -68,7 +68,7 @@ def session_broker_settings() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def session_broker(session_broker_settings: dict[str, Any]) -> Iterator[Broker]:
-    """A broker that runs for all tests of this process; what a test did to its requests ends with the test."""
+    """A broker that runs for all tests of this process. Faults of a test are removed at the end of the test."""
     from pybroker.testing.broker import Broker
 
     with Broker(**session_broker_settings) as running:
@@ -77,12 +77,12 @@ def session_broker(session_broker_settings: dict[str, Any]) -> Iterator[Broker]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """The name of a new topic, on the broker of the test: `broker`, `async_broker`, or else `session_broker`."""
+    """The name of a new topic on the test's broker: `broker`, `async_broker`, or else `session_broker`."""
     from pybroker.client.administration.admin import Admin
 
     own = [name for name in ("broker", "async_broker") if name in request.fixturenames]
     running: Broker | AsyncBroker = request.getfixturevalue(own[0] if own else "session_broker")
-    # Without dots, as Kafka refuses a.b beside a_b.
+    # Without dots, since Kafka rejects a.b beside a_b.
     name = f"{re.sub('[^a-zA-Z0-9_-]+', '-', request.node.name)[:_LONGEST_NAME].strip('-')}-{next(_numbers)}"
     with Admin(running.bootstrap_servers, running.client_properties()) as admin:
         admin.create_topics([name])
@@ -91,7 +91,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
-    """Leave faults of wider fixtures alone: they may happen to requests of later tests."""
+    """Do not record faults of wider fixtures: they may apply to requests of later tests."""
     if fixturedef.scope == "function":
         return (yield)
     with made_faults.paused():
@@ -100,7 +100,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin to watch a test's faults, before its fixtures."""
+    """Start to record a test's faults, before its fixtures."""
     made_faults.begin()
     if _misses_its_mark(item):
         text = f"{item.nodeid}: the mark `broker` has no effect on session_broker; session_broker_settings has"
@@ -109,7 +109,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, Any, Any]:
-    """Warn of a passing test's faults that never happened, at the lines that made them."""
+    """Warn of a passing test's faults that never applied, at the lines that created them."""
     result = yield
     for fault, filename, line in made_faults.end():
         if fault.never_happened:
@@ -121,7 +121,7 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """End what the test did to requests of the broker that later tests share."""
+    """Remove the test's faults from the broker that later tests share."""
     made_faults.end()
     shared = getattr(item, "funcargs", {}).get("session_broker")
     try:
@@ -132,7 +132,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the settings of a test's marks. Those of a test go before its class's, and these before its module's."""
+    """Return the settings of a test's marks. A test's marks override its class's, and these override its module's."""
     found: dict[str, Any] = {}
     for mark in reversed(list(request.node.iter_markers("broker"))):
         if mark.args:

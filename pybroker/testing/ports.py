@@ -1,7 +1,7 @@
-"""`ReservedPorts`: the addresses of a test broker, kept from other processes also while it does not listen.
+"""`ReservedPorts`: the addresses of a test broker, reserved while it does not listen.
 
-Owns sockets that are bound and never listen: the system gives their ports to nobody else, and who connects while the
-broker is down is refused. The broker binds the same addresses beside them, as both sides allow it by SO_REUSEADDR.
+Owns sockets that are bound and never listen. The system gives their ports to no other process, and refuses
+connections while the broker is down. The broker binds the same addresses, which SO_REUSEADDR on both sides allows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class ReservedPorts:
         self._endpoints: list[Endpoint] = []
 
     def reserve(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Reserve addresses, unless that is done, and return them with the ports that they got.
+        """Reserve addresses, unless they are reserved, and return them with their ports.
 
-        One that cannot be reserved is returned as it is: the broker, which cannot have it either, says why.
+        An address that cannot be reserved is returned unchanged: the broker cannot bind it either, and reports the
+        error.
         """
         if not self._endpoints:
             self._endpoints = [self._reserve_one(endpoint) for endpoint in endpoints]
@@ -45,7 +46,7 @@ class ReservedPorts:
         return endpoint
 
     def release(self) -> None:
-        """Give the addresses back."""
+        """Release the addresses."""
         for held in self._sockets:
             held.close()
         self._sockets.clear()

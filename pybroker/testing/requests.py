@@ -1,7 +1,7 @@
-"""`Request`, a request as it came to a test broker, and `RequestLog`, those that were recorded.
+"""`Request`, a request received by a test broker, and `RequestLog`, the recorded requests.
 
-Owns the bounds of the log, and what a request is about: its topics, partitions and groups, found in the decoded
-message. Must not know what becomes of a request.
+Owns the bounds of the log, and the topics, partitions and groups of a request, found in the decoded message. Must
+not know how a request is handled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.native import ControlRequest
 
-# pytest ends the traceback of a wrong call at the line of the test.
+# The traceback of an invalid call ends at the line of the test.
 __tracebackhide__ = True
 
 _TOPIC_FIELDS = ("topics", "topic_data", "topic_names", "topic_partitions", "subscribed_topic_names")
@@ -40,60 +40,60 @@ class Request:
     """One request, as its client sent it."""
 
     def __init__(self, event: ControlRequest, api: RegisteredApi, image: MetadataImage, time_ms: int) -> None:
-        """Read nothing yet: the message is decoded when it is first looked at."""
+        """Decode nothing yet: the message is decoded on first access."""
         self._event = event
         self._api = api
         self._image = image
         self.time_ms = time_ms
-        """When it came, ms since 1970 by the broker's clock."""
+        """Arrival time, ms since 1970 by the broker's clock."""
 
     def __repr__(self) -> str:
         return f"<{self.api} v{self.version} from {self.client_id!r} at {self.peer}>"
 
     @property
     def api(self) -> str:
-        """Kafka's name of the API, such as "Produce"."""
+        """Return Kafka's name of the API, such as "Produce"."""
         return self._api.name
 
     @property
     def api_key(self) -> int:
-        """Kafka's number of the API."""
+        """Return the API key."""
         return self._event.api_key
 
     @property
     def version(self) -> int:
-        """Version of the API."""
+        """Return the version of the API."""
         return self._event.api_version
 
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself."""
+        """Return the client id."""
         return self._event.client_id
 
     @property
     def correlation_id(self) -> int:
-        """The number that the client gave the request."""
+        """Return the correlation id."""
         return self._event.correlation_id
 
     @property
     def connection(self) -> int:
-        """Number of the connection that it came by, unique in the broker's life."""
+        """Return the number of its connection, unique during the broker's lifetime."""
         return self._event.connection
 
     @property
     def peer(self) -> str:
-        """Address of the client as host:port."""
+        """Return the address of the client as host:port."""
         return f"{self._event.peer_host}:{self._event.peer_port}"
 
     @cached_property
     def message(self) -> Any:
-        """The decoded message, such as a `ProduceRequest`; raises MalformedMessage where it is none."""
+        """Return the decoded message, such as a `ProduceRequest`. Raises MalformedMessage for an undecodable one."""
         version_is_flexible = flexible(self.api_key, self.version)
         return self._event.decode(schema_of(self._api.request_type), version_is_flexible, sys.maxsize)
 
     @cached_property
     def partitions(self) -> Mapping[str, frozenset[int]]:
-        """Indexes of the partitions that it names, by topic; a topic that it names as a whole has none."""
+        """Return the partition indexes in the request, by topic; none for a topic without partitions."""
         found: dict[str, frozenset[int]] = {}
         named = [self.message, *_values(self.message, "groups")]
         for holder in named:
@@ -109,12 +109,12 @@ class Request:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Names of the topics that it names, by name or by id."""
+        """Return the names of its topics, which the request contains by name or by id."""
         return frozenset(self.partitions)
 
     @cached_property
     def groups(self) -> frozenset[str]:
-        """Ids of the groups that it names."""
+        """Return the ids of its groups."""
         found: set[str] = set()
         for field in _GROUP_FIELDS:
             value = getattr(self.message, field, None)
@@ -125,7 +125,7 @@ class Request:
         return frozenset(found - {""})
 
     def name_of(self, topic: Any) -> str | None:
-        """Return the name of a topic in the message, which may have its id alone; None for an unknown id."""
+        """Return the name of a topic in the message, also from its id; None for an unknown id."""
         if isinstance(topic, str):
             return topic
         name = getattr(topic, "name", None) or getattr(topic, "topic", None) or getattr(topic, "topic_name", None)
@@ -137,7 +137,7 @@ class Request:
 
 
 def _values(holder: Any, field: str) -> list[Any]:
-    """Return the items of a list field; nothing where it is null, or no such list."""
+    """Return the items of a list field; none where it is null or does not exist."""
     value = getattr(holder, field, None)
     return value if isinstance(value, list) else []
 
@@ -156,13 +156,13 @@ def _index(partition: Any) -> int:
 
 
 def names_topics(api: RegisteredApi) -> bool:
-    """Return whether requests of an API may name topics."""
+    """Return whether requests of an API may contain topics."""
     fields = api.request_type.__struct_fields__
     return not {*_TOPIC_FIELDS, "resources"}.isdisjoint(fields)
 
 
 def names_groups(api: RegisteredApi) -> bool:
-    """Return whether requests of an API may name groups."""
+    """Return whether requests of an API may contain groups."""
     return api.name == "FindCoordinator" or not {*_GROUP_FIELDS}.isdisjoint(api.request_type.__struct_fields__)
 
 
@@ -188,17 +188,17 @@ class RequestLog:
 
     @property
     def dropped(self) -> int:
-        """How many were dropped because the log was full."""
+        """Return the number of requests that were dropped because the log was full."""
         return self._dropped
 
     @checked
     def of(self, *apis: str) -> list[Request]:
-        """Return the requests of these APIs, by Kafka's names; raises ValueError for a name that there is not."""
+        """Return the requests of these APIs, by Kafka's names. Raises ValueError for an unknown name."""
         names = [api_named(name).name for name in apis]
         return [request for request in self if request.api in names]
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Remove the recorded requests."""
         with self._changed:
             self._requests.clear()
 
@@ -215,7 +215,7 @@ class RequestLog:
     ) -> list[Request]:
         """Wait until `count` requests of an API that satisfy `where` are recorded, and return them all.
 
-        Raises TimeoutError after `timeout` seconds, with what came instead. It blocks: in an event loop use
+        Raises TimeoutError after `timeout` seconds, with the requests that arrived. It blocks: in an event loop use
         `await asyncio.to_thread(requests.wait_for, "Produce")`.
         """
         ends = time.monotonic() + timeout

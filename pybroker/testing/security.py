@@ -1,7 +1,7 @@
-"""What a test broker's listener asks for, and what its clients then need: certificates and users made on the fly.
+"""Security of a test broker's listener and of its clients: generated certificates and users.
 
-Owns the settings of both sides. Needs the package `cryptography` where there is TLS, which the extra `testing` brings.
-Must not know how a broker starts.
+Owns the settings of both sides. TLS needs the package `cryptography` of the extra `testing`. Must not know how a
+broker starts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *SCRAM_BY_NAME)
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
-"""Who there is unless a test says otherwise."""
+"""The users, unless a test gives others."""
 _PACKAGE = "org.apache.kafka.common.security"
 
 
 class Security:
-    """One listener of a protocol, and its users."""
+    """The security protocol of a listener, and its users."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None = None) -> None:
-        """`users` are passwords by name. Raises ValueError for what cannot be had."""
+        """`users` are passwords by name. Raises ValueError for an unsupported protocol or invalid users."""
         if protocol not in PROTOCOLS:
             raise ValueError(f"security={protocol!r}: expected one of {', '.join(PROTOCOLS)}")
         if protocol == "SSL" and users is not None:
@@ -49,17 +49,17 @@ class Security:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether there is TLS."""
+        """Whether the protocol uses TLS."""
         return self.protocol.endswith("SSL")
 
     @property
     def asks_password(self) -> bool:
-        """Whether there is SASL."""
+        """Whether the protocol uses SASL."""
         return self.protocol.startswith("SASL")
 
     @property
     def trusted(self) -> str:
-        """The certificate that clients trust, as PEM; empty without TLS."""
+        """Return the certificate that clients trust, as PEM; empty without TLS."""
         return "" if self._authority is None else self._authority.pem
 
     def broker_properties(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class Security:
             "security.inter.broker.protocol": self.protocol,
         }
         if self._authority is not None:
-            own = self._authority.issue("broker", days=90)  # no warning of its end
+            own = self._authority.issue("broker", days=90)  # no expiry warning
             given |= {
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.certificate.chain": own.certificate,
@@ -89,7 +89,7 @@ class Security:
         return given
 
     def node_properties(self) -> dict[str, str]:
-        """Return the settings of each node of a cluster, whose listeners for controllers are secured as well."""
+        """Return the settings of each node of a cluster, whose controller listeners are secured as well."""
         given = self.broker_properties()
         del given["listeners"]
         if self.asks_password:
@@ -97,7 +97,9 @@ class Security:
         return given
 
     def scram_users(self) -> list[list[ScramUpsertion]]:
-        """Return the users of each mechanism of SCRAM as the controller is asked for them: thousands of hashes each."""
+        """Return the SCRAM users of each mechanism in AlterUserScramCredentials' form; computes thousands of hashes
+        each.
+        """
         if not self.asks_password:
             return []
         return [
@@ -115,7 +117,7 @@ class Security:
         ]
 
     def client_settings(self, user: str | None, mechanism: str) -> dict[str, str]:
-        """Return what a client of librdkafka needs; raises ValueError for a user that there is not."""
+        """Return the settings of a librdkafka client. Raises ValueError for an unknown user."""
         given = {"security.protocol": self.protocol}
         if self._authority is not None:
             given["ssl.ca.pem"] = self._authority.pem
@@ -128,7 +130,7 @@ class Security:
         return given
 
     def client_properties(self, user: str | None, mechanism: str) -> dict[str, str]:
-        """Return what a client needs that has Kafka's names; raises ValueError for a user that there is not."""
+        """Return the settings of a client with Kafka's names. Raises ValueError for an unknown user."""
         given = {"security.protocol": self.protocol}
         if self._authority is not None:
             given |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self._authority.pem}
@@ -155,7 +157,7 @@ class Security:
         return name, self.users[name]
 
     def _client(self, name: str) -> Certificate:
-        """Return the certificate of a client: the same each time."""
+        """Return the certificate of a client: the same at each call."""
         if self._authority is None:
             raise ValueError("there are no certificates without TLS")
         if name not in self._clients:
@@ -164,7 +166,7 @@ class Security:
 
 
 def build_security(protocol: str | None, users: Mapping[str, str] | None) -> Security | None:
-    """Return what is asked for, None for listeners without it; raises ValueError for what cannot be had."""
+    """Return the security of a protocol, None for plaintext. Raises ValueError for unsupported values."""
     if protocol is None and users is not None:
         raise ValueError("users: they log in where security is SASL_PLAINTEXT or SASL_SSL")
     return None if protocol is None else Security(protocol, users)
@@ -174,5 +176,5 @@ _SALT = b"a test broker's own"
 
 
 def _quoted(text: str) -> str:
-    """Return a text as it stands between quotes in JAAS."""
+    """Escape a text for use between quotes in a JAAS config."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""Settings as a test gives them: by Kafka's names as texts, and by keyword as whatever value."""
+"""Settings of a test: texts by Kafka's names, and keyword arguments of any type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def texts(properties: Mapping[str, str] | None, settings: Mapping[str, object]) -> dict[str, str]:
-    """Return both by Kafka's names."""
+    """Return both as texts by Kafka's names."""
     return {**(properties or {}), **{name.replace("_", "."): _text(value) for name, value in settings.items()}}
 
 

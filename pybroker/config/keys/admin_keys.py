@@ -1,6 +1,6 @@
-"""Keys of the admin listener, which shows metrics and the node's health over HTTP.
+"""Keys of the admin listener, which serves metrics and the node's health over HTTP.
 
-Kafka has none of these: its metrics leave the JVM by JMX. Must not know what is shown.
+Kafka has none of these: it exports metrics by JMX. Must not know the content.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LAST_PORT = 65535
 
 
 class AdminKeys(Settings):
-    """Where the admin listener is, and how much may be asked of it."""
+    """The address of the admin listener, and its limits."""
 
     admin_http_listener = optional_string(
         "Where /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; port 0 is "
@@ -41,7 +41,7 @@ class AdminKeys(Settings):
 
 
 def parse_address(key: str, text: str) -> tuple[str, int]:
-    """Return the host and port of `host:port`, an IPv6 address in brackets; raises ConfigError."""
+    """Parse `host:port`, with an IPv6 address in brackets. Raises ConfigError."""
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or int(match["port"]) > _LAST_PORT:
         raise ConfigError(key, text, f"host:port, such as 127.0.0.1:9404, the port from 0 to {_LAST_PORT}")

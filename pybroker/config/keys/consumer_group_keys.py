@@ -1,4 +1,4 @@
-"""Keys about groups of the consumer protocol (KIP-848), where the broker assigns."""
+"""Keys of groups of the consumer protocol (KIP-848), in which the broker computes assignments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybroker.config.settings import Settings
 
 
 class ConsumerGroupKeys(Settings):
-    """The consumer protocol's side of the group coordinator."""
+    """The consumer protocol in the group coordinator."""
 
     group_consumer_session_timeout_ms = integer(
         45_000, "A member whose heartbeats fail to come for this many ms is taken out of its group.", at_least=1

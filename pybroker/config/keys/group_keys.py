@@ -1,4 +1,4 @@
-"""Keys about groups: the topic that keeps them, their offsets, their members' timeouts."""
+"""Keys of groups: the offsets topic, their offsets, their members' timeouts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keys of Kafka's parts that this broker does not have: tiered storage, share and streams groups, plugins.
+"""Keys of Kafka's features that this broker does not have: tiered storage, share and streams groups, plugins.
 
-Owns that Kafka's dynamic keys are taken where nothing depends on them, and that a value which would need such a part is
-refused. Must not know who would read them.
+Accepts Kafka's dynamic keys where they have no effect, and rejects values that would need such a feature. Must not
+know their use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LONGEST_ASSIGNMENT_INTERVAL_MS = 15_000
 
 
 class IdleKeys(Settings):
-    """Dynamic keys that nothing reads here."""
+    """Dynamic keys without effect."""
 
     config_providers = no_items("Names of config providers. None can be loaded, so only an empty list is taken.")
     cordoned_log_dirs = no_items(

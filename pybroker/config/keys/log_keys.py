@@ -1,4 +1,4 @@
-"""Keys about logs: where they lie, how they roll, what they accept. Most have a topic key of the same meaning."""
+"""Keys of logs: directories, segments, retention, accepted records. Most have a topic key of the same meaning."""
 
 from __future__ import annotations
 

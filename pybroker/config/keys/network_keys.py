@@ -1,4 +1,4 @@
-"""Keys about listeners, connections and requests."""
+"""Keys of listeners, connections and requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybroker.config.settings import Settings
 
 
 class NetworkKeys(Settings):
-    """What the node listens on, and how much a connection may ask for."""
+    """The listeners of the node, and the limits of connections and requests."""
 
     listeners = listing(
         ("PLAINTEXT://:9092",),

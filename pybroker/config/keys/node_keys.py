@@ -1,4 +1,4 @@
-"""Keys about who this node is: roles, identity, heartbeats, shutdown, threads."""
+"""Keys of the node: roles, identity, heartbeats, shutdown, threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _users(text: str) -> list[str]:
 
 
 class NodeKeys(Settings):
-    """Identity of the node and its part in the cluster."""
+    """The identity of the node and its role in the cluster."""
 
     process_roles = listing(
         ("broker", "controller"),

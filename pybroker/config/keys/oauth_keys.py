@@ -1,7 +1,7 @@
-"""Keys of tokens of OAUTHBEARER: who signs them, what they have to say, and where a node's own come from.
+"""Keys of OAUTHBEARER tokens: their issuers, their required claims, and the source of a node's own tokens.
 
-Owns that they are taken as Kafka takes them; they are read for each listener (`config.oauth`, `config.outbound`). Must
-not know listeners.
+The keys are parsed as in Kafka, and read for each listener (`config.oauth`, `config.outbound`). Must not know
+listeners.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pybroker.config.settings import Settings
 
 
 class OAuthKeys(Settings):
-    """What a broker holds tokens against, and how a node gets its own (KIP-768)."""
+    """The validation of tokens, and the source of a node's own token (KIP-768)."""
 
     sasl_oauthbearer_jwks_endpoint_url = optional_string(
         "Where the keys are that tokens of OAUTHBEARER are signed with (JWKS): an https: or file: address. It needs "

@@ -1,7 +1,7 @@
-"""Keys of the export by OpenTelemetry: where a node sends its metrics and spans of its control requests, over HTTP.
+"""Keys of the OpenTelemetry export: the HTTP endpoint for a node's metrics and for spans of its control requests.
 
-Kafka has none of these. Owns that nothing is sent without an address, and that an address is refused where the packages
-that send are not installed. Must not know what is sent.
+Kafka has none of these. Nothing is exported without an endpoint, and an endpoint is rejected where the packages for
+the export are not installed. Must not know the exported data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 class OpenTelemetryKeys(Settings):
-    """Where metrics and traces go, how often, and how many requests leave a trace."""
+    """The endpoint of metrics and traces, the export interval, and the share of traced requests."""
 
     opentelemetry_endpoint = optional_string(
         "Where metrics and traces are sent by OpenTelemetry's protocol over HTTP (OTLP), as http://host:port or "
@@ -61,21 +61,21 @@ class OpenTelemetryKeys(Settings):
 
 
 class ExportSettings(NamedTuple):
-    """How a node sends."""
+    """The settings of the export."""
 
     endpoint: str
-    """An address without a slash at its end."""
+    """A URL without a slash at its end."""
     headers: Mapping[str, str]
     interval_s: float
     timeout_s: float
     traces_ratio: float
 
     def __repr__(self) -> str:
-        return f"ExportSettings({self.endpoint})"  # Headers hold secrets.
+        return f"ExportSettings({self.endpoint})"  # Headers may contain secrets.
 
 
 def build_export(keys: OpenTelemetryKeys) -> ExportSettings | None:
-    """Return how a node sends, None where it does not; raises ConfigError."""
+    """Return the export settings, None without an export. Raises ConfigError."""
     endpoint = keys.opentelemetry_endpoint
     if endpoint is None:
         return None
@@ -111,5 +111,5 @@ def _headers(text: str | None) -> dict[str, str]:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # what it lies in
+    except ModuleNotFoundError:  # the parent package is missing
         return False

@@ -1,4 +1,4 @@
-"""Keys about the metadata quorum: who votes, its time-outs, its log and the snapshots of it."""
+"""Keys of the metadata quorum: voters, timeouts, its log and snapshots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybroker.config.settings import Settings
 
 
 class QuorumKeys(Settings):
-    """The metadata quorum, and the node's part in it."""
+    """The metadata quorum, and the node's role in it."""
 
     controller_listener_names = listing(
         (),

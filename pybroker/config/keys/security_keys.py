@@ -1,8 +1,7 @@
-"""Keys of listeners that encrypt and authenticate: ssl.*, sasl.* and the principal's class.
+"""Keys of encryption and authentication of listeners: ssl.*, sasl.* and the principal builder class.
 
-Owns that they are taken as Kafka takes them. Those of sasl.* that act are read for each listener (`config.sasl`).
-Those of TLS act by `pybroker/config/security/tls.py`, where a listener's own
-values stand over these. Must not know listeners.
+The keys are parsed as in Kafka. Those of sasl.* are read for each listener (`config.sasl`), those of TLS by
+`pybroker/config/security/tls.py`, where a listener's own values override them. Must not know listeners.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPr
 
 
 class SecurityKeys(Settings):
-    """What Kafka's SSL and SASL listeners are set up with; each may change for one broker, not for all."""
+    """The settings of Kafka's SSL and SASL listeners; each can change per broker, not cluster-wide."""
 
     principal_builder_class = Key(
         Kind.CLASS,
@@ -116,4 +115,4 @@ LISTENER_ONLY = frozenset(
     | {f"ssl.keystore.{what}" for what in ("certificate.chain", "key", "location", "password", "type")}
     | {f"ssl.truststore.{what}" for what in ("certificates", "location", "password", "type")}
 )
-"""What Kafka lets change under a listener's prefix only (`listener.name.NAME.`), as each has its own certificate."""
+"""Keys that Kafka changes only with a listener prefix (`listener.name.NAME.`): each listener has its certificate."""

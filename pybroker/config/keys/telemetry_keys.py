@@ -1,6 +1,6 @@
-"""Keys of clients' telemetry: how much a push may hold, and who gets it.
+"""Keys of client telemetry: the maximum size of a push, and the receivers.
 
-Owns that without a receiver no client is asked for metrics. Must not know subscriptions: those are resources of the
+Without a receiver no client is requested to push metrics. Must not know subscriptions: those are resources of the
 cluster (`pybroker.config.client_metrics`).
 """
 
@@ -10,11 +10,11 @@ from pybroker.config.key import integer, listing
 from pybroker.config.settings import Settings
 
 LAST_VALUES = "last-values"
-"""The receiver that is built in."""
+"""The built-in receiver."""
 
 
 class TelemetryKeys(Settings):
-    """What becomes of the metrics that clients push (KIP-714)."""
+    """The processing of metrics that clients push (KIP-714)."""
 
     telemetry_max_bytes = integer(
         1024**2, "Most bytes of a push of a client's metrics, as it travels and decompressed.", at_least=1

@@ -1,6 +1,6 @@
-"""Keys of delegation tokens: the secret that all nodes have, how long tokens live, how many an owner has.
+"""Keys of delegation tokens: the secret shared by all nodes, token lifetimes, tokens of an owner.
 
-Owns that a secret is what makes tokens possible. Must not know tokens.
+Tokens are available only with a secret. Must not know tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 class TokenKeys(Settings):
-    """What tokens of KIP-48 are made with; the same on all nodes."""
+    """The settings of delegation tokens (KIP-48), equal on all nodes."""
 
     delegation_token_secret_key = password(
         "Secret that delegation tokens are made of and proved by, the same on all brokers and controllers; without it "

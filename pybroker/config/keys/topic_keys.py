@@ -1,4 +1,4 @@
-"""Keys about topics and replicas as a broker sees them: creation, replication, share groups."""
+"""Keys of topics and replicas on a broker: creation, replication, share groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REPLICA_SELECTORS = ("org.apache.kafka.common.replica.LeaderSelector", RACK_AWAR
 
 
 class TopicKeys(Settings):
-    """Creation of topics, and replication among brokers."""
+    """Creation of topics, and replication between brokers."""
 
     auto_create_topics_enable = boolean(True, "Whether asking about an unknown topic creates it.")
     auto_create_topics_max_per_request = integer(

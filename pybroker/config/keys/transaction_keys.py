@@ -1,4 +1,4 @@
-"""Keys about transactions: their coordinator, and the topic `__transaction_state`."""
+"""Keys of transactions: their coordinator, and the topic `__transaction_state`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybroker.config.settings import Settings
 
 
 class TransactionKeys(Settings):
-    """Transactions, and the topic in which their coordinators keep them."""
+    """Transactions, and the topic in which coordinators store them."""
 
     transaction_state_log_num_partitions = integer(
         50,

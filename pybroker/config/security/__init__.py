@@ -1,1 +1,1 @@
-"""Settings of security as values: TLS, SASL, tokens and tickets of listeners, and of connections to other nodes."""
+"""Security settings as values: TLS, SASL, tokens and Kerberos of listeners, and of connections to other nodes."""

@@ -1,9 +1,9 @@
-"""JAAS: the text in which Kafka's settings name a login module and its options.
+"""JAAS: the syntax in which Kafka's settings configure a login module and its options.
 
-Owns the syntax of `sasl.jaas.config`: one or more of `MODULE FLAG name=value ... ;`, values in quotes or without, with
-comments of Java's form between them. Must not know which modules there are, nor what their options mean.
+Owns the syntax of `sasl.jaas.config`: one or more of `MODULE FLAG name=value ... ;`, values quoted or unquoted, with
+comments in Java's syntax between them. Must not know particular modules, or the meaning of their options.
 
-Source: Kafka's JaasConfig, and Java's StreamTokenizer, which reads for it.
+Source: Kafka's JaasConfig, and Java's StreamTokenizer, its tokenizer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class JaasError(ValueError):
-    """The text is no JAAS configuration; the words, which name no value of it, say why."""
+    """The text is no JAAS configuration. The message has the reason, without any value of the text."""
 
 
 class LoginModule(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class LoginModule(msgspec.Struct, frozen=True):
 
 
 def parse_jaas(text: str) -> tuple[LoginModule, ...]:
-    """Return the entries of a JAAS text, of which there is at least one; raises JaasError."""
+    """Parse a JAAS text with at least one entry. Raises JaasError."""
     tokens = list(_tokens(text))
     entries = []
     at = 0
@@ -58,7 +58,7 @@ def parse_jaas(text: str) -> tuple[LoginModule, ...]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield words and values with False, signs with True."""
+    """Yield (word or value, False) and (sign, True)."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)

@@ -1,7 +1,7 @@
-"""What a listener accepts Kerberos with (GSSAPI): its key table and principal, and the rules from principals to users.
+"""A listener's Kerberos settings (GSSAPI): its key table and principal, and the rules from principals to users.
 
-Owns the options of Java's Krb5LoginModule that act here, the syntax of `sasl.kerberos.principal.to.local.rules`, and
-that a listener is refused which would need a package that is not here. Must not know tokens, nor apply a rule.
+Owns the supported options of Java's Krb5LoginModule, the syntax of `sasl.kerberos.principal.to.local.rules`, and the
+rejection of a listener whose package is not installed. Must not know tokens, or apply a rule.
 
 Source: Kafka's KerberosLogin and KerberosShortNamer.
 """
@@ -44,37 +44,37 @@ _REFERENCE = re.compile(r"\$(\d*)")
 
 
 class LocalRule(msgspec.Struct, frozen=True):
-    """A rule from a Kerberos principal to a user; without `format` it is DEFAULT."""
+    """A rule from a Kerberos principal to a user. Without `format` it is DEFAULT."""
 
     text: str
-    """As it is written."""
+    """The text of the rule."""
     format: str | None = None
-    """With `$0` for the realm, `$1` and `$2` for the parts before it."""
+    """The format, with `$0` for the realm, `$1` and `$2` for the components before it."""
     parts: int = 0
-    """The rule is for principals of so many parts before the realm."""
+    """The number of components before the realm for which the rule applies."""
     match: str | None = None
-    """A pattern of RE2 that all of the filled format has to match; None: whatever it is."""
+    """An RE2 pattern that must match the whole formatted name; None: matches all."""
     pattern: str | None = None
-    """What of it is replaced; None: nothing."""
+    """The part of the name to replace; None: nothing."""
     replacement: str = ""
     repeats: bool = False
-    """Whether every match is replaced, not the first alone."""
+    """Whether every match is replaced, instead of the first only."""
     case: str = ""
-    """`L` for small letters, `U` for capital ones."""
+    """`L` for lower case, `U` for upper case."""
 
 
 class KerberosSettings(msgspec.Struct, frozen=True):
-    """Who a listener is to Kerberos, and who its clients are here."""
+    """A listener's Kerberos identity, and the rules for its clients."""
 
     principal: str
     """`kafka/broker.example.com@EXAMPLE.COM`."""
     key_table: str | None = None
-    """The file of its keys; None for the system's."""
+    """The key table file; None for the system's."""
     rules: tuple[LocalRule, ...] = (LocalRule("DEFAULT"),)
 
 
 def build_kerberos(listener: str, texts: Texts, options: Mapping[str, str] | None) -> KerberosSettings:
-    """Return what a listener accepts Kerberos with; `options` are those of its login module. Raises ConfigError."""
+    """Return a listener's Kerberos settings; `options` are those of its login module. Raises ConfigError."""
     if find_spec("gssapi") is None:
         raise ConfigError(f"{listener} (SASL): sasl.enabled.mechanisms", GSSAPI, _LACKING)
     jaas = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
@@ -99,7 +99,7 @@ def build_kerberos(listener: str, texts: Texts, options: Mapping[str, str] | Non
 
 
 def _check_service(listener: str, texts: Texts, of_module: str | None) -> None:
-    """Raise ConfigError where nothing says the service's name, as Kafka does, or two things say two."""
+    """Raise ConfigError for a missing or contradictory service name, as Kafka does."""
     found = texts.get(SERVICE)
     given = None if found is None else found[1].strip() or None
     shown = f"{listener} (SASL): {SERVICE}"
@@ -110,9 +110,9 @@ def _check_service(listener: str, texts: Texts, of_module: str | None) -> None:
 
 
 def parse_local_rules(texts: Iterable[str]) -> tuple[LocalRule, ...]:
-    """Return the rules: `DEFAULT`, or `RULE:[n:format](match)s/pattern/replacement/g` and then `/L` or `/U`.
+    """Parse the rules: `DEFAULT`, or `RULE:[n:format](match)s/pattern/replacement/g` and then `/L` or `/U`.
 
-    Raises ValueError; its text says what would be right.
+    Raises ValueError with the expected syntax.
     """
     return tuple(_parse_rule(text) for text in texts)
 

@@ -1,7 +1,7 @@
-"""What a listener takes for a token of OAUTHBEARER: whose keys sign it, and what it has to say.
+"""A listener's validation of OAUTHBEARER tokens: the signing keys, and the required claims.
 
-Owns that tokens which nobody has signed are taken only where the settings name the class that takes them, and that a
-setting which would need a package that is not here is refused. Must not know tokens.
+Unsigned tokens are accepted only where the settings name the class that does so. A setting whose package is not
+installed is rejected. Must not know tokens.
 
 Source: Kafka's OAuthBearerValidatorCallbackHandler and OAuthBearerUnsecuredValidatorCallbackHandler.
 """
@@ -34,7 +34,7 @@ LOGIN_CLASS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCall
 UNSECURED_LOGIN_CLASS = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 )
-"""Makes tokens that nobody signs, of the options of the login module that begin with `UNSECURED_LOGIN`."""
+"""Creates unsigned tokens, from the login module's options with the prefix `UNSECURED_LOGIN`."""
 LOGIN_HANDLERS = (LOGIN_CLASS, UNSECURED_LOGIN_CLASS)
 UNSECURED_LOGIN = "unsecuredLogin"
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
@@ -50,39 +50,39 @@ _LONGEST = len(str(LONG_MAX))
 
 
 class KeySource(NamedTuple):
-    """Where the keys are that sign tokens."""
+    """The source of the signing keys of tokens."""
 
     url: str
     refresh_ms: int
     backoff_ms: int
     backoff_max_ms: int
     trusted: str | None
-    """File of the certificates that the https: address is held against; None for the system's."""
+    """File of the CA certificates for an https: URL; None for the system's."""
 
 
 class BearerSettings(msgspec.Struct, frozen=True):
-    """What tokens a listener takes."""
+    """The validation of tokens on a listener."""
 
     keys: KeySource | None
-    """None: tokens are taken that nobody has signed."""
+    """None: unsigned tokens are accepted."""
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
     scope_claim: str = "scope"
     user_claim: str = "sub"
     skew_s: float = 0
     scopes: tuple[str, ...] = ()
-    """Those that a token needs which nobody has signed."""
+    """Scopes that an unsigned token must have."""
 
 
 class Texts(Protocol):
-    """Settings as one listener sees them."""
+    """The settings of one listener."""
 
     def get(self, name: str, mechanism: str | None = None) -> tuple[str, str] | None:
-        """Return what speaks for a key, with the name that it was given by; None where nothing does."""
+        """Return the full name and the text of the effective setting of a key; None without one."""
 
 
 def build_bearer(listener: str, texts: Texts, options: Mapping[str, str]) -> BearerSettings:
-    """Return which tokens a listener takes; `options` are those of its login module. Raises ConfigError."""
+    """Return the token validation of a listener; `options` are those of its login module. Raises ConfigError."""
     handler = texts.get(HANDLER, OAUTHBEARER)
     named = None if handler is None else handler[1].strip()
     found = texts.get(JWKS_URL)
@@ -122,7 +122,7 @@ def _signed(listener: str, url: str, texts: Texts, options: Mapping[str, str]) -
 def _is_key_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-    except ValueError:  # A bracket that does not end.
+    except ValueError:  # A bracket that is not closed.
         return False
     return bool((parts.scheme == "https" and parts.netloc) or (parts.scheme == "file" and parts.path))
 
@@ -156,8 +156,8 @@ def _number(listener: str, name: str, default: int, texts: Texts) -> int:
 
 
 def _whole(text: str) -> int | None:
-    """Return a number that fits Kafka's long, None for what is none."""
-    # The length comes first: int() raises for thousands of digits.
+    """Return a number that fits a Java long, None for another text."""
+    # The length is checked first: int() raises for thousands of digits.
     if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST:
         return None
     number = int(text)

@@ -1,8 +1,8 @@
-"""How a node's connections to other nodes are secured: the settings of a listener, seen from the side that connects.
+"""Security of a node's connections to other nodes: the settings of a listener, converted to those of a client.
 
-Owns which key speaks: those of the listener that is connected to, as Kafka has it, so that one key store is what a node
-shows to both sides, and that a mechanism is refused by which this node could not say who it is. The result are the
-keys of Kafka's clients. Must not read a file.
+Owns which key applies: as in Kafka, those of the target listener, so a node uses one key store for both sides. A
+mechanism with which this node cannot authenticate is rejected. The result uses the keys of Kafka's clients. Must not
+read a file.
 
 Source: Kafka's ChannelBuilders and JaasContext (`JaasContext.Type.SERVER`), KafkaConfig's rules of mechanisms.
 """
@@ -50,7 +50,7 @@ _OF_TOKENS = (
     "sasl.login.refresh.window.factor",
     "sasl.login.refresh.window.jitter",
 )
-"""What says where a token comes from, and when it is renewed."""
+"""The settings of a token's source and renewal."""
 _STORES = (
     "ssl.keystore.type",
     "ssl.keystore.location",
@@ -69,18 +69,18 @@ _CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
 
 
 class Way(msgspec.Struct, frozen=True):
-    """Where connections go."""
+    """A kind of connections to other nodes."""
 
     listener: str
-    """The name of the listener that is connected to."""
+    """The name of the target listener."""
     protocol: str
     """Its security protocol."""
     mechanism_key: str
-    """The key that names the mechanism of SASL."""
+    """The key of the SASL mechanism."""
 
 
 def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a client that connects that way, from texts by full key; raises ConfigError."""
+    """Return the client settings of such connections, from texts by full key. Raises ConfigError."""
     found = {"security.protocol": way.protocol}
     of_listener = ListenerTexts(texts, way.listener)
     if way.protocol.endswith("SSL"):
@@ -89,7 +89,7 @@ def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str
             if said is not None and said[1].strip():
                 found[key] = said[1]
         checks = of_listener.get(_CHECKS_NAMES)
-        if checks is not None:  # Empty is a word: names are not compared.
+        if checks is not None:  # An empty value disables host name verification.
             found[_CHECKS_NAMES] = checks[1].strip()
     if way.protocol.startswith("SASL_"):
         mechanism = texts.get(way.mechanism_key, _DEFAULT_MECHANISM).strip()
@@ -101,7 +101,7 @@ def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str
 
 
 def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, ListenerSasl]) -> None:
-    """Check that the listener, where it is this node's, takes the mechanism of its nodes; raises ConfigError."""
+    """Check that the target listener, if this node has it, supports the mechanism. Raises ConfigError."""
     listener = offered.get(way.listener)
     if listener is None or not way.protocol.startswith("SASL_"):
         return
@@ -116,7 +116,7 @@ def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, Li
 
 
 def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) -> dict[str, str]:
-    """Return what says who this node is: the JAAS text, and what a mechanism has beside it; raises ConfigError."""
+    """Return the login of this node: the JAAS text, and further settings of the mechanism. Raises ConfigError."""
     module = login_module(way.listener, texts, mechanism)
     found = {} if module is None else {JAAS_KEY: _text(texts, JAAS_KEY, mechanism)}
     name = f"listener.name.{way.listener.lower()}.{mechanism.lower()}.{JAAS_KEY}"
@@ -136,7 +136,7 @@ def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) 
 
 
 def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -> dict[str, str]:
-    """Return where this node's tokens come from: a server or a file, or it makes them and nobody signs them."""
+    """Return the source of this node's tokens: a server, a file, or unsigned tokens that it creates itself."""
     found = {key: text for key in _OF_TOKENS if (text := _text(texts, key, OAUTHBEARER))}
     makes_own = any(option.startswith(UNSECURED_LOGIN) for option in options)
     if (TOKEN_URL in found) == makes_own:
@@ -153,7 +153,7 @@ def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -
 
 
 def _kerberos_service(name: str, texts: ListenerTexts, module: LoginModule | None) -> dict[str, str]:
-    """Return the service that this node asks for tickets of."""
+    """Return the Kerberos service for which this node gets tickets."""
     if module is None:
         example = 'required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/host@REALM";'
         raise ConfigError(name, "", f"this node's key, as in com.sun.security.auth.module.Krb5LoginModule {example}")
@@ -164,6 +164,6 @@ def _kerberos_service(name: str, texts: ListenerTexts, module: LoginModule | Non
 
 
 def _text(texts: ListenerTexts, key: str, mechanism: str) -> str:
-    """Return what speaks for a key; empty where nothing does."""
+    """Return the effective text of a key; empty without one."""
     found = texts.get(key, mechanism)
     return "" if found is None else found[1].strip()

@@ -1,8 +1,8 @@
-"""What the listeners that ask for SASL offer: mechanisms, users, and how long a proof holds, read from the settings.
+"""SASL settings of listeners: mechanisms, users, and re-authentication intervals.
 
-Owns which key speaks for a listener and a mechanism, in Kafka's order: `listener.name.NAME.MECHANISM.KEY`, then
-`listener.name.NAME.KEY` and `MECHANISM.KEY`, then KEY; and that a listener which nobody could log in to is refused.
-Must not know exchanges.
+Owns which key applies to a listener and a mechanism, in Kafka's order: `listener.name.NAME.MECHANISM.KEY`, then
+`listener.name.NAME.KEY` and `MECHANISM.KEY`, then KEY. A listener without any possible login is rejected. Must not
+know exchanges.
 
 Source: Kafka's JaasContext, ChannelBuilders and SaslServerAuthenticator.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
-"""The mechanisms that this version has; the last one by a package that is an extra."""
+"""The supported mechanisms; the last one requires a package of an extra."""
 
 ENABLED_KEY = "sasl.enabled.mechanisms"
 JAAS_KEY = "sasl.jaas.config"
@@ -45,34 +45,34 @@ _USER = "user_"
 
 
 class ListenerSasl(msgspec.Struct, frozen=True):
-    """What one listener offers."""
+    """The SASL settings of one listener."""
 
     mechanisms: tuple[str, ...]
     plain_users: Mapping[str, str]
     """Passwords by user."""
     max_reauth_ms: Mapping[str, int]
-    """By mechanism: after how many ms a client has to authenticate again; 0 for never."""
+    """By mechanism: the session lifetime in ms, after which a client must re-authenticate; 0 for unlimited."""
 
     bearer: BearerSettings | None = None
-    """Which tokens of OAUTHBEARER are taken; None where it is not offered."""
+    """The validation of OAUTHBEARER tokens; None where it is not enabled."""
     kerberos: KerberosSettings | None = None
-    """What clients of GSSAPI are accepted with; None where it is not offered."""
+    """The Kerberos settings; None where GSSAPI is not enabled."""
 
     def __repr__(self) -> str:
-        return f"ListenerSasl({', '.join(self.mechanisms)})"  # Passwords are for no log.
+        return f"ListenerSasl({', '.join(self.mechanisms)})"  # Passwords must not be logged.
 
 
 class ListenerTexts:
-    """Settings as one listener sees them."""
+    """The settings of one listener."""
 
     def __init__(self, texts: Mapping[str, str], listener: str) -> None:
-        """`texts` are by full name, the listener's in `listener.name.NAME.`, whatever its case."""
+        """`texts` are by full name; the prefix `listener.name.NAME.` matches in any case."""
         self._texts = texts
         prefix = f"listener.name.{listener.lower()}."
         self._own = {name[len(prefix) :]: text for name, text in texts.items() if name.lower().startswith(prefix)}
 
     def get(self, name: str, mechanism: str | None = None) -> tuple[str, str] | None:
-        """Return what speaks for a key, with the name that it was given by; None where nothing does."""
+        """Return the full name and the text of the effective setting of a key; None without one."""
         names = [name] if mechanism is None else [f"{mechanism.lower()}.{name}", name]
         for one in names:
             for texts in (self._own, self._texts):
@@ -82,9 +82,9 @@ class ListenerTexts:
 
 
 def build_sasl(listeners: Iterable[str], texts: Mapping[str, str]) -> dict[str, ListenerSasl]:
-    """Return what each of the listeners that ask for SASL offers; raises ConfigError.
+    """Return the SASL settings of each SASL listener. Raises ConfigError.
 
-    `texts` are all settings in force that were given, by full name.
+    `texts` are all effective settings with given values, by full name.
     """
     return {name: _of_listener(name, ListenerTexts(texts, name)) for name in listeners}
 
@@ -119,7 +119,7 @@ def _of_listener(listener: str, texts: ListenerTexts) -> ListenerSasl:
 
 
 def _is_known_class(name: str, mechanism: str, text: str) -> bool:
-    """Return whether a class is none, or one that this version does the work of; that of HANDLER is judged later."""
+    """Return whether a class is absent, or one whose behaviour this version has; that of HANDLER is checked later."""
     if mechanism == OAUTHBEARER and name == LOGIN_HANDLER:
         return text in ("", *LOGIN_HANDLERS)
     return not text or (name, mechanism) == (HANDLER, OAUTHBEARER)
@@ -140,7 +140,7 @@ def _plain_users(listener: str, texts: ListenerTexts) -> dict[str, str]:
 
 
 def login_module(listener: str, texts: ListenerTexts, mechanism: str) -> LoginModule | None:
-    """Return the login module for a mechanism; None where the key is not given. Users of SCRAM need none.
+    """Return the login module for a mechanism; None where the key is not given. SCRAM does not need one.
 
     Raises ConfigError.
     """
@@ -157,7 +157,7 @@ def login_module(listener: str, texts: ListenerTexts, mechanism: str) -> LoginMo
     wanted = _MODULES[mechanism]
     if modules[0].name.rpartition(".")[2] != wanted:
         if found[0] == JAAS_KEY:
-            return None  # It speaks for another mechanism.
+            return None  # It is the module of another mechanism.
         raise ConfigError(name, modules[0].name, f"the {wanted} of {mechanism}")
     return modules[0]
 

@@ -1,6 +1,6 @@
-"""TLS of listeners: the ssl.* settings of each, its own (`listener.name.NAME.ssl.*`) over those of all.
+"""TLS of listeners: the ssl.* settings of each; its own (`listener.name.NAME.ssl.*`) override those of the broker.
 
-Owns which texts are in force for a listener, and what is refused before a file is read. Must not read certificates.
+Owns which texts apply to a listener, and the checks before a file is read. Must not read certificates.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
 class Store(msgspec.Struct, frozen=True):
-    """Where certificates come from: a file with its password, or PEM texts."""
+    """The source of certificates: a file with its password, or PEM texts."""
 
     setting: str
-    """What its keys begin with, for words: `ssl.keystore`."""
+    """Prefix of its keys, for messages: `ssl.keystore`."""
     type: str
     location: str | None
     password: str | None
@@ -35,12 +35,12 @@ class Store(msgspec.Struct, frozen=True):
 
     @property
     def is_given(self) -> bool:
-        """Whether there is anything to read."""
+        """Whether a source is configured."""
         return bool(self.location or self.certificates)
 
 
 class ListenerTls(msgspec.Struct, frozen=True):
-    """The settings of one listener."""
+    """The TLS settings of one listener."""
 
     listener: str
     keys: Store
@@ -52,7 +52,7 @@ class ListenerTls(msgspec.Struct, frozen=True):
 
 
 def build_tls(listeners: Iterable[str], texts: Mapping[str, str]) -> dict[str, ListenerTls]:
-    """Return the settings of each of these listeners, by its name, from texts by full key; raises ConfigError."""
+    """Return the TLS settings of each of these listeners, by name, from texts by full key. Raises ConfigError."""
     return {name: _build(name, texts) for name in listeners}
 
 
