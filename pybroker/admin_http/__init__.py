@@ -1,7 +1,7 @@
-"""The admin listener: what an operator's tools ask a node over HTTP.
+"""The admin listener: HTTP requests of monitoring tools to a node.
 
-Owns the socket, the thread that serves it, and what may be asked of it. Must not know what a metric means.
+Owns the socket, the thread that serves it, and its limits. Must not know the meaning of a metric.
 
-    server  the thread, its connections, and their bounds
+    server  the thread, its connections, and their limits
     pages   /metrics, /healthz and /readyz
 """

@@ -1,6 +1,7 @@
-"""What the admin listener answers to a path.
+"""The admin listener's response to each path.
 
-Owns the paths. A page is a status and the pieces of a text, which are made while they are sent. Must not know sockets.
+Owns the paths. A page is a status and the chunks of a text, which are generated while they are sent. Must not know
+sockets.
 """
 
 from __future__ import annotations
@@ -17,34 +18,34 @@ if TYPE_CHECKING:
     from pybroker.metrics.metric import Sample
 
 SERVED_METHODS = ("GET", "HEAD")
-"""What may be asked; HEAD gets a status alone."""
+"""Allowed methods; HEAD gets a status only."""
 _PLAIN = "text/plain; charset=utf-8"
 
 
 class Page(msgspec.Struct, frozen=True):
-    """An answer."""
+    """A response."""
 
     status: int
     content_type: str
     pieces: Iterable[str]
     is_heavy: bool = False
-    """Whether making it takes time and memory: few of these are made at a time."""
+    """Whether generating it takes time and memory: few such pages are generated at a time."""
 
 
 class Pages:
-    """The answers of one node; asked from the admin listener's thread."""
+    """The pages of one node; used from the admin listener's thread."""
 
     def __init__(
         self,
         families: Callable[[], Iterator[tuple[str, Iterable[Sample]]]],
         not_ready: Callable[[], str | None],
     ) -> None:
-        """`families` reads all metrics anew; `not_ready` says why the node does not serve, None where it does."""
+        """`families` reads the current metrics; `not_ready` returns why the node is not ready, None where it is."""
         self._families = families
         self._not_ready = not_ready
 
     def find(self, method: str, path: str, accept: str = "") -> Page:
-        """Return the response to a request; `accept` is its Accept header, which only /metrics has a choice by."""
+        """Return the response to a request; `accept` is its Accept header, used by /metrics only."""
         if method not in SERVED_METHODS:
             return Page(405, _PLAIN, [f"{method[:100]} is not served; {' and '.join(SERVED_METHODS)} are\n"])
         if path.startswith("http://"):

@@ -1,9 +1,8 @@
-"""The thread of the admin listener: accepts, reads requests by h11, and writes pages piece by piece.
+"""The thread of the admin listener: accepts connections, parses requests with h11, and writes pages in chunks.
 
-Owns the bounds: connections open at a time, bytes of a request's head and body, time for a request and for its answer,
-heavy pages made at a time.
-It has a loop of its own, so that a client of it never holds the loop of the broker, and the maker of a page lets other
-threads run between its pieces (docs/adr/0074). Must not know what pages say.
+Owns the limits: open connections, bytes of a request's head and body, time for a request and its response, and
+concurrent heavy pages. It has an event loop of its own, so its clients never block the broker's loop, and a page's
+generator lets other threads run between chunks (docs/adr/0074). Must not know the content of pages.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.admin")
 
 _HEAD_BYTES = 8 * 1024
-"""The most that a request's line and headers may take."""
+"""Maximum bytes of a request's line and headers."""
 _BODY_BYTES = 8 * 1024
-"""The most that is read of a body, which no page asks for."""
+"""Maximum bytes read of a body, which no page uses."""
 _METHOD_NOT_ALLOWED = 405
 _READ_BYTES = 4096
 _LINGER_BYTES = 64 * 1024
-"""The most that is read of a client that was refused."""
+"""Maximum bytes read from a client that was rejected."""
 _BACKLOG = 16
 _HEAVY_PAGES = 2
-"""How many heavy pages are made at a time: each holds a row for every partition until its client has read it."""
+"""Number of concurrent heavy pages: each keeps a row for every partition until its client has read it."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much may be asked."""
+    """The limits of the listener."""
 
     connections: int
     timeout_s: float
@@ -49,7 +48,7 @@ class AdminServer:
     """One listener; `close` ends it and its thread."""
 
     def __init__(self, host: str, port: int, pages: Pages, limits: Limits) -> None:
-        """Bind and begin to serve; raises OSError where the address cannot be had."""
+        """Bind and start to serve. Raises OSError where the address is not available."""
         self._pages = pages
         self._limits = limits
         self._tasks: set[asyncio.Task[None]] = set()
@@ -64,7 +63,7 @@ class AdminServer:
         self._thread.start()
 
     def close(self) -> None:
-        """End connections and the thread; what is being sent is cut off."""
+        """End connections and the thread; responses in progress are cut off."""
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
@@ -88,7 +87,7 @@ class AdminServer:
             try:
                 connection, _ = await self._loop.sock_accept(self._socket)
             except OSError as error:
-                # Out of descriptors, as a rule: those of the broker come first.
+                # Usually all file descriptors are in use: those of the broker have precedence.
                 log.warning("The admin listener could not accept a connection: %s", error)
                 await asyncio.sleep(1)
                 continue
@@ -107,15 +106,15 @@ class AdminServer:
             task.add_done_callback(self._tasks.discard)
 
     async def _converse(self, connection: socket.socket) -> None:
-        """Answer requests until the client leaves, asks for nothing in time, or breaks the protocol."""
+        """Respond to requests until the client disconnects, times out, or violates the protocol."""
         talk = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
         with connection:
             try:
                 await self._answer_all(connection, talk)
-            except OSError:  # TimeoutError among them
+            except OSError:  # includes TimeoutError
                 return
             except Exception:
-                # An answer that is cut off shows its client that it failed.
+                # The client detects the failure by the incomplete response.
                 log.exception("The admin listener failed to respond")
 
     async def _answer_all(self, connection: socket.socket, talk: h11.Connection) -> None:
@@ -139,7 +138,7 @@ class AdminServer:
             talk.start_next_cycle()
 
     async def _request(self, connection: socket.socket, talk: h11.Connection) -> h11.Request | None:
-        """Read a request with its body, which is left; None where the client has gone."""
+        """Read a request with its body, which is discarded; None after a disconnect."""
         request, body = None, 0
         while True:
             event = talk.next_event()
@@ -171,7 +170,7 @@ class AdminServer:
             talk.send(h11.EndOfMessage()),
         ]
         await self._loop.sock_sendall(connection, b"".join(part or b"" for part in parts))
-        # To close with bytes unread would reset the connection, and the client would not see why.
+        # Closing with unread bytes would reset the connection, and the client would not get the response.
         connection.shutdown(socket.SHUT_WR)
         left = _LINGER_BYTES
         while left > 0 and (read := await self._loop.sock_recv(connection, _READ_BYTES)):
@@ -189,5 +188,5 @@ class AdminServer:
 
 
 def _accept_of(request: h11.Request) -> str:
-    """Return the Accept header of a request; several are one list (RFC 9110, 5.3)."""
+    """Return the Accept header of a request; several headers form one list (RFC 9110, 5.3)."""
     return ",".join(value.decode("latin-1") for name, value in request.headers if name == b"accept")

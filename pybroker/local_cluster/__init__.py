@@ -1,9 +1,9 @@
-"""A cluster of broker processes on this machine: for development, tests and CI.
+"""A cluster of broker processes on this machine, for development, tests and CI.
 
-Must not know what a broker does; it is a program that is started on a file of settings and ended by its process id.
+Must not know the broker: it is a program that is started with a settings file and ended by its process id.
 
-    layout      who has which ports, roles, directory and settings: arithmetic and files
-    process     one node's process: started, ready, paused, killed, ended
+    layout      ports, roles, directory and settings of each node: arithmetic and files
+    process     one node's process: start, readiness, pause, kill, end
     cluster     all of them, started by one program
-    state_file  which processes run a directory's cluster, for several programs
+    state_file  the processes of a directory's cluster, for several programs
 """

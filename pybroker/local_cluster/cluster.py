@@ -1,6 +1,7 @@
-"""`LocalCluster`: the processes of all nodes, started together and each by itself.
+"""`LocalCluster`: the processes of all nodes, started together or one by one.
 
-Owns who runs. Ends every process that it has started. Must not know topics; `pybroker.testing` asks the cluster itself.
+Owns the processes, and ends every process that it has started. Must not know topics; `pybroker.testing` queries the
+cluster itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pybroker.local_cluster.layout import NodeLayout, NodePorts
 
 START_S = 60.0
-"""How long a start may take: a recovery of large logs is a start as well."""
+"""Timeout of a start in seconds. It includes the recovery of large logs."""
 STOP_S = 60.0
 
 
@@ -33,7 +34,7 @@ class LocalCluster:
         wrappers: Mapping[int, Sequence[str]] | None = None,
         racks: Sequence[str | None] | None = None,
     ) -> None:
-        """Prepare a cluster of as many nodes as there are `ports`, with its data in `directory`.
+        """Prepare a cluster with one node for each of `ports`, and its data in `directory`.
 
         `wrappers` has, by node id, the program that runs a node; it must become the node's process. `racks` has the
         rack of each node.
@@ -47,16 +48,16 @@ class LocalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses of all brokers, those that do not run included."""
+        """Return the addresses of all brokers, including those that are not running."""
         return ",".join(node.address for node in self.nodes)
 
     @property
     def running(self) -> tuple[int, ...]:
-        """Ids of the nodes whose processes are there, paused or not."""
+        """Return the ids of the nodes whose processes exist, paused or not."""
         return tuple(number for number, process in self._processes.items() if process.is_running)
 
     def process(self, node_id: int) -> NodeProcess:
-        """Return a node's process; raises ValueError for a node that there is not."""
+        """Return a node's process. Raises ValueError for an unknown node."""
         try:
             return self._processes[node_id]
         except KeyError:
@@ -64,11 +65,11 @@ class LocalCluster:
             raise ValueError(f"there is no broker {node_id}; the cluster has {known}") from None
 
     def node(self, node_id: int) -> NodeLayout:
-        """Return who a node is; raises ValueError for a node that there is not."""
+        """Return a node's layout. Raises ValueError for an unknown node."""
         return self.process(node_id).node
 
     def start(self) -> None:
-        """Start every node and return when all answer; raises NodeFailedError and leaves none of them running."""
+        """Start every node and return when all are ready. Raises NodeFailedError after stopping all of them."""
         self.cluster_id = lay_out(self.nodes, self._properties)
         try:
             self.start_nodes(self._processes)
@@ -77,7 +78,7 @@ class LocalCluster:
             raise
 
     def start_nodes(self, node_ids: Iterable[int], within_s: float = START_S) -> None:
-        """Start nodes together and return when all of them answer; raises NodeFailedError."""
+        """Start nodes together and return when all of them are ready. Raises NodeFailedError."""
         processes = [self.process(node_id) for node_id in node_ids]
         for process in processes:
             process.launch()
@@ -91,19 +92,19 @@ class LocalCluster:
         return process.ended(within_s)
 
     def kill_node(self, node_id: int) -> None:
-        """End a node as a crash does."""
+        """Kill a node, as a crash does."""
         self.process(node_id).kill()
 
     def pause_node(self, node_id: int) -> None:
-        """Stop a node's process from running, as an overloaded or suspended machine does; its connections stay."""
+        """Pause a node's process, as on an overloaded or suspended machine; its connections stay open."""
         self.process(node_id).signal(signal.SIGSTOP)
 
     def resume_node(self, node_id: int) -> None:
-        """Let a paused node go on."""
+        """Continue a paused node."""
         self.process(node_id).signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Stop all nodes cleanly, the last first; raises NodeFailedError after all have ended."""
+        """Stop all nodes cleanly, the last first. Raises NodeFailedError after all have ended."""
         running = [process for process in self._processes.values() if process.is_running]
         for process in running:
             process.signal(signal.SIGTERM)
@@ -118,6 +119,6 @@ class LocalCluster:
             raise failures[0]
 
     def kill_all(self) -> None:
-        """End all nodes as a crash does."""
+        """Kill all nodes, as a crash does."""
         for process in self._processes.values():
             process.kill()

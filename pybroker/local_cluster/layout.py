@@ -1,6 +1,6 @@
-"""Who is who in a local cluster: node ids, roles, addresses, directories, and the settings that follow from them.
+"""The layout of a local cluster: node ids, roles, addresses, directories, and the resulting settings.
 
-Owns the files that a node is started with: `server.properties` in Kafka's own form, and `meta.properties` in its data
+Owns the files with which a node is started: `server.properties` in Kafka's format, and `meta.properties` in its data
 directory. Must not start anything.
 """
 
@@ -21,49 +21,49 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_VOTERS = 3
-"""Nodes that vote in the metadata quorum; further ones are brokers alone."""
+"""Number of voters of the metadata quorum; further nodes are brokers only."""
 BROKER_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 _PROTOCOL = "security.inter.broker.protocol"
 
 
 class NodePorts(NamedTuple):
-    """Where one node listens."""
+    """The ports of one node."""
 
     broker: int
     controller: int
-    """Not listened on by a node that does not vote."""
+    """Unused by a node that is no voter."""
     host: str = "127.0.0.1"
 
 
 class NodeLayout(NamedTuple):
-    """One node: where it listens and what it has."""
+    """The addresses and directories of one node."""
 
     node_id: int
     ports: NodePorts
     is_voter: bool
     directory: Path
-    """Holds the settings, the data and the log of the process."""
+    """Contains the settings, the data and the log of the process."""
     rack: str | None = None
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """Return the address for clients."""
         return f"{self.ports.host}:{self.ports.broker}"
 
     @property
     def data(self) -> Path:
-        """Its log directory."""
+        """Return its log directory."""
         return self.directory / "data"
 
     @property
     def settings(self) -> Path:
-        """Its file of settings."""
+        """Return its settings file."""
         return self.directory / "server.properties"
 
     @property
     def log(self) -> Path:
-        """What its process writes to standard error, over all runs."""
+        """Return the file of its process's standard error, over all runs."""
         return self.directory / "broker.log"
 
 
@@ -79,9 +79,9 @@ def build_layout(
 
 
 def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a node. What is in `given` stands over the defaults, not over who is who.
+    """Return the settings of a node. `given` overrides the defaults, but not ids, roles and addresses.
 
-    Its `security.inter.broker.protocol` is that of all listeners, for clients and controllers as well.
+    `security.inter.broker.protocol` applies to all listeners, also those for clients and controllers.
     """
     protocol = given.get(_PROTOCOL, BROKER_LISTENER)
     voters = ",".join(f"{one.node_id}@{one.ports.host}:{one.ports.controller}" for one in nodes if one.is_voter)
@@ -90,7 +90,7 @@ def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mappi
         listeners.append(f"{CONTROLLER_LISTENER}://{node.ports.host}:{node.ports.controller}")
     replicas = min(len(nodes), 3)
     return {
-        # What a cluster of three is made for; one broker of them may fail.
+        # The purpose of a cluster of three: one broker may fail.
         "default.replication.factor": str(replicas),
         "min.insync.replicas": str(max(replicas - 1, 1)),
         "offsets.topic.replication.factor": str(replicas),
@@ -110,14 +110,14 @@ def build_properties(nodes: Sequence[NodeLayout], node: NodeLayout, given: Mappi
 
 
 def takes_anybody(given: Mapping[str, str]) -> bool:
-    """Return whether a client needs no settings of its own to get in to a cluster with these."""
+    """Return whether a client can connect to a cluster with these settings without settings of its own."""
     return given.get(_PROTOCOL, BROKER_LISTENER) == BROKER_LISTENER
 
 
 def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
-    """Write every node's settings, and format data directories that are new; return the cluster id.
+    """Write every node's settings, and format new data directories. Returns the cluster id.
 
-    Raises OSError, and ForeignDirectoryError for directories that are no nodes'.
+    Raises OSError, and ForeignDirectoryError for directories that belong to no node.
     """
     known = [meta.cluster_id for node in nodes if (meta := read_meta_properties(node.data)) is not None]
     cluster_id = known[0] if known else random_id()
@@ -127,7 +127,7 @@ def lay_out(nodes: Sequence[NodeLayout], given: Mapping[str, str]) -> str:
             write_meta_properties(node.data, MetaProperties(cluster_id, node.node_id, random_id()))
         properties = build_properties(nodes, node, given)
         text = "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
-        # Passwords and keys may be among them, also where an older run has left a file that others may read.
+        # The settings may contain passwords and keys, also where an older run has left a file that others can read.
         with open(node.settings, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             os.fchmod(file.fileno(), 0o600)
             file.write(text)

@@ -1,7 +1,7 @@
-"""When every broker of a local cluster knows the others.
+"""Waits until every broker of a local cluster knows the others.
 
-Owns the wait for it. A broker is ready when it knows itself at work; that the last one is at work reaches the others
-a little later, and a client that asks one of them in between sees a smaller cluster.
+A broker is ready when its own registration is unfenced. The others learn about the last broker a little later, and a
+client that queries one of them before gets a smaller cluster.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _POLL_S = 0.02
 
 
 def wait_members(nodes: Sequence[NodeLayout], client: Mapping[str, object], within_s: float) -> None:
-    """Wait until every node names all of `nodes` to clients; raises NodeFailedError for the first that does not.
+    """Wait until metadata of every node contains all of `nodes`. Raises NodeFailedError for the first without.
 
-    `client` has the settings by which a client gets in.
+    `client` has the settings of a client of the cluster.
     """
     deadline = time.monotonic() + within_s
     expected = {node.node_id for node in nodes}
@@ -41,8 +41,8 @@ def wait_members(nodes: Sequence[NodeLayout], client: Mapping[str, object], with
 
 
 def _named_by(node: NodeLayout, client: Mapping[str, object]) -> tuple[set[int], Exception | None]:
-    """Return the brokers that a node names, or why it names none."""
-    # A client of its own each time: one that knows other brokers asks any of them.
+    """Return the brokers in a node's metadata, or the error."""
+    # A new client each time: one that knows other brokers queries any of them.
     try:
         with Admin(node.address, client) as admin:
             return {broker.node_id for broker in admin.describe_cluster().brokers}, None

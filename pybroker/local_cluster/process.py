@@ -1,7 +1,7 @@
-"""One node's process: `pybroker start` on its file of settings.
+"""One node's process: `pybroker start` with its settings file.
 
-Owns the process from its start to its end, and the ready line that it waits for. A process that another program has
-started is known by its id and the time of its start, so that a number that the system gave anew is never signalled.
+Owns the process from its start to its end, and its ready line. A process that another program has started is
+identified by its id and its start time, so a reused process id is never signalled.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from pybroker.local_cluster.layout import NodeLayout
 
 _START_TIME_FIELD = 19  # of /proc/<pid>/stat after the command: clock ticks since boot (proc(5), field 22)
-_LAST_WORDS = 2000  # characters of its log that an error quotes
+_LAST_WORDS = 2000  # characters of its log that an error contains
 
 
 class NodeFailedError(Exception):
-    """A node did not start, or did not end; the text says which, how, and what it logged last."""
+    """A node did not start, or did not end. The message has the node, the status, and the end of its log."""
 
 
 class NodeLateError(NodeFailedError):
-    """A node runs, and was not ready within its time."""
+    """A node runs, but was not ready before its timeout."""
 
 
 class ProcessMark(NamedTuple):
-    """What distinguishes a process from every other that this machine has run since its boot."""
+    """Identifies a process among all that this machine has run since its boot."""
 
     pid: int
     started: int
 
     def is_alive(self) -> bool:
-        """Return whether the process is there, a zombie not counted."""
+        """Return whether the process exists and is no zombie."""
         return self.pid > 0 and _state(self.pid) not in (None, "Z") and _started(self.pid) == self.started
 
     def is_paused(self) -> bool:
-        """Return whether a signal keeps the process from running."""
+        """Return whether the process is stopped by a signal."""
         return _state(self.pid) == "T"
 
     def send(self, number: int) -> None:
-        """Send a signal; a process that has ended is left alone."""
+        """Send a signal, unless the process has ended."""
         if self.is_alive():
             os.kill(self.pid, number)
 
@@ -56,14 +56,16 @@ class NodeProcess:
     """The process of one node, started here; at most one runs at a time."""
 
     def __init__(self, node: NodeLayout, wrapper: Sequence[str] = ()) -> None:
-        """Prepare it. `wrapper` is the program that runs the node in its own place, as `ip netns exec NAME` does."""
+        """Prepare the process. `wrapper` is a program that executes the node in its place, as `ip netns exec NAME`
+        does.
+        """
         self.node = node
         self._wrapper = tuple(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def mark(self) -> ProcessMark | None:
-        """The running process, None where there is none."""
+        """Return the identity of the running process, None where there is none."""
         process = self._process
         if process is None or process.poll() is not None:
             return None
@@ -71,11 +73,11 @@ class NodeProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there, paused or not."""
+        """Whether the process exists, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     def launch(self) -> None:
-        """Start the process without waiting for it; raises OSError, and RuntimeError for a node that runs."""
+        """Start the process without waiting for it. Raises OSError, and RuntimeError for a node that is running."""
         if self.is_running:
             raise RuntimeError(f"broker {self.node.node_id} runs already, as process {self._running().pid}")
         self._forget()
@@ -87,22 +89,25 @@ class NodeProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=Path.cwd(),
-                # Ctrl-C on a terminal is for the one that started the cluster, who ends the nodes in order.
+                # Ctrl-C on a terminal must reach only the program that started the cluster, which ends the nodes in
+                # order.
                 start_new_session=True,
             )
 
     def kill(self) -> None:
-        """End the process at once, as a crash does; one that has ended is left alone."""
+        """Kill the process, as a crash does, unless it has ended."""
         self.signal(signal.SIGKILL)
         self._reap()
 
     def signal(self, number: int) -> None:
-        """Send a signal; a process that has ended is left alone."""
+        """Send a signal, unless the process has ended."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
     def ended(self, within_s: float) -> int:
-        """Wait for the end and return the exit status; one that does not end is killed, and NodeFailedError raised."""
+        """Wait for the end and return the exit status. After the timeout the process is killed, and NodeFailedError
+        raised.
+        """
         process = self._process
         if process is None:
             return 0
@@ -117,11 +122,11 @@ class NodeProcess:
         return status
 
     def leave(self) -> None:
-        """Let the process run on without this object, and without this program."""
+        """Detach the process, which then outlives this object and this program."""
         process = self._process
         self._forget()
         if process is not None:
-            process.returncode = 0  # it is not this program's child to wait for any more
+            process.returncode = 0  # this program does not wait for the child any more
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -164,7 +169,8 @@ def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
         for descriptor, _ in ready:
             process = waiting.pop(descriptor)
             poll.unregister(descriptor)
-            # The ready line is the only thing on standard output; an end of the process closes it without one.
+            # The ready line is the only output on standard output. If the process ends first, it closes the pipe
+            # without output.
             if not os.read(descriptor, 4096):
                 status = process._running().wait()
                 raise NodeFailedError(

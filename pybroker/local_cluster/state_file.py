@@ -1,7 +1,7 @@
-"""`cluster.json`: which nodes a directory's cluster has, at which ports, and which processes run them.
+"""`cluster.json`: the nodes of a directory's cluster, their ports, and their processes.
 
-Owns the file's form and the lock under which it changes: commands in several terminals act on one cluster. Must not
-start or signal anything.
+Owns the file's format and the lock for its changes: commands in several terminals use one cluster. Must not start or
+signal anything.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LOCK_NAME = "cluster.lock"
 
 
 class StateFileError(Exception):
-    """The file is none of a local cluster; the text names it."""
+    """The file is no state of a local cluster. The message has its path."""
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """One node, and the process that runs it as far as is known."""
+    """One node, and its last known process."""
 
     node_id: int
     broker_port: int
@@ -35,7 +35,7 @@ class NodeState(msgspec.Struct, frozen=True):
     pid: int = 0
     """0 where it was never started."""
     started: int = 0
-    """When the process started, in clock ticks since the machine's boot: another process may get its id."""
+    """Start time of the process, in clock ticks since the machine's boot: another process may get its id."""
 
 
 class ClusterState(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ class ClusterState(msgspec.Struct, frozen=True):
     """Whether `pybroker cluster stop` ends the nodes, or has ended them."""
 
     def replace(self, changed: NodeState) -> ClusterState:
-        """Return the state with another word on one node, which was started."""
+        """Return the state with the changed state of one node, which was started."""
         nodes = tuple(changed if node.node_id == changed.node_id else node for node in self.nodes)
         return ClusterState(self.cluster_id, nodes)
 
 
 def read_state(directory: Path) -> ClusterState | None:
-    """Return what the file says, None where there is none; raises OSError and StateFileError."""
+    """Return the state in the file, None without a file. Raises OSError and StateFileError."""
     path = directory / FILE_NAME
     try:
         return msgspec.json.decode(path.read_bytes(), type=ClusterState)
@@ -70,7 +70,7 @@ def write_state(directory: Path, state: ClusterState) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep other commands from changing the file for the block; raises OSError."""
+    """Lock out other commands during the block. Raises OSError."""
     with (directory / _LOCK_NAME).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,13 +1,13 @@
-"""Who a client is, what it may do, and how much of it.
+"""Authentication, authorization and quotas of clients.
 
-Owns principals, authentication, authorization and quotas. Must not know handlers.
+Owns principals, authentication, ACLs and quotas. Must not know handlers.
 
-    principals    who a request is from
-    operations    the types of resources, and what may be done to each
-    requirements  what the requests of an API need, as data that its handler declares
-    authorizer    the one place that decides; acls, what access control entries allow
-    kerberos_library  the system's Kerberos; kerberos_names, who the owner of a ticket is
-    sasl          how a connection proves who it is; delegation_tokens, how by a token
-    key_material  certificates and keys of listeners; principal_mapping, whom a certificate stands for
-    quotas        the one place that says how long a client is to wait; mutation_quotas, for partitions made and deleted
+    principals    the authenticated identity of a client
+    operations    the resource types, and the operations on each
+    requirements  the operations that the requests of an API require, declared by its handler
+    authorizer    the only place that authorizes; acls evaluates access control entries
+    kerberos_library  the system's Kerberos; kerberos_names, the user name of a ticket's owner
+    sasl          authentication of connections; delegation_tokens, authentication by token
+    key_material  certificates and keys of listeners; principal_mapping, the principal of a certificate
+    quotas        the only place that computes throttle times; mutation_quotas, for created and deleted partitions
 """

@@ -1,6 +1,6 @@
-"""Which access control entries a filter matches (KIP-290).
+"""Matches access control entries against a filter (KIP-290).
 
-Must not know who filters, nor why. Source: Kafka's ResourcePatternFilter and AccessControlEntryFilter.
+Must not know the purpose of a filter. Source: Kafka's ResourcePatternFilter and AccessControlEntryFilter.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """What entries have to be; 1 (ANY) and None match whatever there is."""
+    """A filter of entries; 1 (ANY) and None match all values."""
 
     resource_type: int
     resource_name: str | None
     pattern_type: int
-    """ANY for every pattern of the name, MATCH (2) for every pattern that the name matches."""
+    """ANY for every pattern type, MATCH (2) for every pattern that includes the name."""
     principal: str | None
     host: str | None
     operation: int
     permission_type: int
 
     def fault(self) -> str | None:
-        """Return Kafka's words for a filter that has a number which nobody knows."""
+        """Return Kafka's message for a filter with an unknown number."""
         resource, pattern = name_of(RESOURCE_NAMES, self.resource_type), name_of(PATTERN_NAMES, self.pattern_type)
         if "UNKNOWN" in (resource, pattern):
             return "Unknown patternFilter."

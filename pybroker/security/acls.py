@@ -1,8 +1,8 @@
-"""What access control entries allow: Kafka's StandardAuthorizer over the entries of the metadata image.
+"""Evaluates access control entries: Kafka's StandardAuthorizer over the entries of the metadata image.
 
-Owns which entries concern a resource, and what follows from those. An entry that denies goes before all that allow.
-Must not know requests, connections or who asks why; `authorizer` does. Looks an entry up by the resource's name and by
-the lengths that prefixes have, so that a decision does not depend on how many entries there are.
+Owns which entries match a resource, and the decision. A denying entry takes precedence over all that allow. Must not
+know requests or connections; `authorizer` does. Entries are found by the resource's name and by the lengths of
+prefixes, so a decision takes constant time in the number of entries.
 
 Source: Kafka's StandardAuthorizerData (KIP-801), KIP-290 for prefixes, KIP-679 for `allows_on_any`.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import AccessControlEntry
 
 ANYBODY = "User:*"
-"""The principal of entries that are about everybody."""
+"""The principal of entries for all users."""
 
 _IMPLIED_BY = {
     Operation.DESCRIBE: frozenset(
@@ -39,11 +39,11 @@ _IMPLIED_BY = {
     ),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)),
 }
-"""Operations that imply another, where they are allowed; nothing is denied by implication."""
+"""Operations that imply another where they are allowed. A denied operation implies no other."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether something is allowed, and by which rule, in the words of Kafka's audit log."""
+    """Whether an operation is allowed, and the rule of the decision, in the words of Kafka's audit log."""
 
     allowed: bool
     rule: str
@@ -54,7 +54,7 @@ class _Prefixes:
 
     def __init__(self) -> None:
         self.by_prefix: dict[str, dict[AccessControlEntry, None]] = {}
-        self.lengths: dict[int, int] = {}  # how many prefixes have a length
+        self.lengths: dict[int, int] = {}  # number of prefixes of each length
 
     def add(self, entry: AccessControlEntry) -> None:
         entries = self.by_prefix.setdefault(entry.resource_name, {})
@@ -80,14 +80,14 @@ class _Prefixes:
 
 
 class AclIndex:
-    """Access control entries by what they are about. Used from one thread."""
+    """Access control entries by resource pattern. Used from one thread."""
 
     def __init__(self) -> None:
         self._literal: dict[tuple[int, str], dict[AccessControlEntry, None]] = {}
         self._prefixed: dict[int, _Prefixes] = {}
 
     def update(self, before: Mapping[bytes, AccessControlEntry], after: Mapping[bytes, AccessControlEntry]) -> None:
-        """Go from the entries of one image to those of another."""
+        """Replace the entries of one image by those of another."""
         for acl_id, entry in before.items():
             if after.get(acl_id) != entry:
                 self._remove(entry)
@@ -111,7 +111,7 @@ class AclIndex:
             del self._literal[key]
 
     def concerning(self, resource_type: int, name: str) -> Iterator[AccessControlEntry]:
-        """Yield the entries that are about a resource."""
+        """Yield the entries whose pattern matches a resource."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())
@@ -120,7 +120,7 @@ class AclIndex:
             yield from prefixed.of(name)
 
     def of_type(self, resource_type: int) -> Iterator[AccessControlEntry]:
-        """Yield all entries about resources of a type."""
+        """Yield all entries of resources of a type."""
         for (kind, _), entries in self._literal.items():
             if kind == resource_type:
                 yield from entries
@@ -130,7 +130,7 @@ class AclIndex:
 
 
 def concerns(entry: AccessControlEntry, principal: str, host: str, operation: int) -> bool:
-    """Whether an entry about a resource says something about an operation of this principal from this host."""
+    """Whether an entry of a resource applies to an operation of this principal from this host."""
     if entry.principal not in (principal, ANYBODY) or entry.host not in (host, WILDCARD):
         return False
     if entry.operation in (ALL, operation):
@@ -144,7 +144,7 @@ def concerns(entry: AccessControlEntry, principal: str, host: str, operation: in
 def decide(
     index: AclIndex, principal: str, host: str, operation: int, resource_type: int, name: str, *, if_none: bool
 ) -> Decision:
-    """Decide about one operation on one resource; `if_none` is the answer where no entry is about the resource."""
+    """Authorize one operation on one resource; `if_none` is the result where no entry matches the resource."""
     allowing: AccessControlEntry | None = None
     found = False
     for entry in index.concerning(resource_type, name):
@@ -162,10 +162,10 @@ def decide(
 def allows_on_any(
     index: AclIndex, principal: str, host: str, operation: int, resource_type: int, *, if_none: bool
 ) -> bool:
-    """Whether there is a resource of a type that the operation is allowed on (KIP-679).
+    """Whether the operation is allowed on any resource of a type (KIP-679).
 
-    An allowing entry counts unless a denying one covers all that it is about: the same name, a prefix of it, or all.
-    Kafka first asks about a resource of the name `hardcode`, so that the answer where no entry is about one counts too.
+    An allowing entry counts unless a denying one covers its whole pattern: the same name, a prefix of it, or `*`.
+    Kafka first authorizes a resource with the name `hardcode`, so the result without a matching entry counts too.
     """
     if decide(index, principal, host, operation, resource_type, "hardcode", if_none=if_none).allowed:
         return True
@@ -173,7 +173,7 @@ def allows_on_any(
     denied_prefixes: set[str] = set()
     allowing: list[AccessControlEntry] = []
     for entry in index.of_type(resource_type):
-        # Kafka compares the operation alone here: what another implies does not count.
+        # Kafka compares only the operation itself here: implied operations do not count.
         if not _names(entry, principal, host, operation):
             continue
         if entry.permission_type == Permission.ALLOW:

@@ -1,12 +1,14 @@
-"""The one place that says what a principal may do.
+"""The only place that authorizes operations of principals.
 
-Owns the authorizer that `authorizer.class.name` names, and the audit log. Without one everything is allowed, as in
-Kafka. Must not know handlers; who is denied something is answered by the API's own handler.
+Owns the authorizer of `authorizer.class.name`, and the audit log. Without an authorizer everything is allowed, as in
+Kafka. Must not know handlers; the API's own handler responds to a denied client.
 
-`org.apache.kafka.metadata.authorizer.StandardAuthorizer` is `StandardAuthorizer` here. `module:Class` is a class of the
-user's: called with the node's properties, it has to have the method `authorize` of `Authorizer`. What it raises denies.
+`org.apache.kafka.metadata.authorizer.StandardAuthorizer` is `StandardAuthorizer` here. `module:Class` is a class of
+the user: it is instantiated with the node's properties, and must have the method `authorize` of `Authorizer`. An
+exception denies.
 
-The audit log is the logger `pybroker.authorizer`: what is denied at INFO, what is allowed at DEBUG, in Kafka's words.
+The audit log is the logger `pybroker.authorizer`: denied operations at INFO, allowed ones at DEBUG, in Kafka's
+words.
 """
 
 from __future__ import annotations
@@ -30,39 +32,39 @@ log = logging.getLogger("pybroker.authorizer")
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
-"""What a response carries in place of authorized operations when the client did not ask for them (KIP-430)."""
+"""Value of the authorized operations in a response when the client did not request them (KIP-430)."""
 
 EVERY_OPERATION = {kind: sum(1 << operation for operation in operations) for kind, operations in OPERATIONS.items()}
 
 
 class Authorizer(Protocol):
-    """What an authorizer of the user's has to have."""
+    """The interface of a user's authorizer."""
 
     def authorize(self, principal: str, host: str, operation: str, resource_type: str, name: str) -> bool:
-        """Whether `User:alice` at an address may do `READ` to the `TOPIC` of that name. Called on the event loop."""
+        """Whether `User:alice` at an address may `READ` the `TOPIC` of that name. Called on the event loop."""
 
 
 class Judge(Protocol):
-    """What decides here."""
+    """The interface of an authorizer in this module."""
 
     version: int
-    """Grows when decisions may be others than before; 0: none is to be remembered."""
+    """Incremented when decisions may have changed; 0: decisions must not be cached."""
 
     def follow(self, acls: AclsImage) -> None:
-        """Decide by these entries from now on."""
+        """Use these entries from now on."""
 
     def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
-        """Decide about one operation on one resource."""
+        """Authorize one operation on one resource."""
 
     def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there is any resource of a type on which an operation is allowed."""
+        """Whether an operation is allowed on any resource of a type."""
 
 
 class StandardAuthorizer:
-    """Decides by the access control entries of the metadata image."""
+    """Authorizes by the access control entries of the metadata image."""
 
     def __init__(self, super_users: Iterable[str] = (), *, allow_if_none: bool = False) -> None:
-        """`super_users` may do everything; `allow_if_none` is `allow.everyone.if.no.acl.found`."""
+        """`super_users` are allowed everything; `allow_if_none` is `allow.everyone.if.no.acl.found`."""
         self._super_users = frozenset(super_users)
         self._if_none = allow_if_none
         self._index = AclIndex()
@@ -70,41 +72,41 @@ class StandardAuthorizer:
         self.version = 1
 
     def follow(self, acls: AclsImage) -> None:
-        """Decide by these entries from now on."""
+        """Use these entries from now on."""
         if acls is not self._acls:
             self._index.update({} if self._acls is None else self._acls.by_id, acls.by_id)
             self._acls = acls
             self.version += 1
 
     def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
-        """Decide about one operation on one resource."""
+        """Authorize one operation on one resource."""
         if principal in self._super_users:
             return Decision(True, "SuperUser")
         return decide(self._index, principal, host, operation, kind, name, if_none=self._if_none)
 
     def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there is any resource of a type on which an operation is allowed."""
+        """Whether an operation is allowed on any resource of a type."""
         if principal in self._super_users:
             return True
         return allows_on_any(self._index, principal, host, operation, kind, if_none=self._if_none)
 
 
 class ForeignAuthorizer:
-    """Asks an authorizer of the user's. What it says is not remembered, as nobody says when it would say otherwise."""
+    """Calls an authorizer of the user. Its decisions are not cached, since they may change at any time."""
 
     version = 0
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
-        """`name` is `module:Class`. Raises what the import and the class raise."""
+        """`name` is `module:Class`. Raises the errors of the import and of the class."""
         module, _, attribute = name.partition(":")
         self._name = name
         self._authorizer: Authorizer = getattr(import_module(module), attribute)(properties)
 
     def follow(self, acls: AclsImage) -> None:
-        """Nothing: entries are not what it decides by."""
+        """Do nothing: the authorizer does not use the entries."""
 
     def decide(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
-        """Decide about one operation on one resource; an exception denies."""
+        """Authorize one operation on one resource; an exception denies."""
         try:
             allowed = self._authorizer.authorize(principal, host, operation.name, kind.name, name) is True
         except Exception:
@@ -113,12 +115,12 @@ class ForeignAuthorizer:
         return Decision(allowed, self._name)
 
     def allows_on_any(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
-        """Whether the operation is allowed on a resource that nobody has named, by the name `*`."""
+        """Whether the operation is allowed on the resource with the name `*`, which stands for any."""
         return self.decide(principal, host, operation, kind, "*").allowed
 
 
 def build(name: str, super_users: str | None, properties: Mapping[str, str], *, if_none: bool) -> Judge | None:
-    """Return the authorizer of a node, None for none."""
+    """Return the authorizer of a node, None without one."""
     if not name:
         return None
     if name == STANDARD:
@@ -127,7 +129,7 @@ def build(name: str, super_users: str | None, properties: Mapping[str, str], *, 
 
 
 def parse_super_users(text: str) -> list[str]:
-    """Return the principals of `super.users`, which semicolons part; raises ValueError for what is no principal."""
+    """Parse the semicolon-separated principals of `super.users`. Raises ValueError for an invalid principal."""
     users = [user.strip() for user in text.split(";") if user.strip()]
     for user in users:
         if not all(user.partition(":")):
@@ -136,27 +138,27 @@ def parse_super_users(text: str) -> list[str]:
 
 
 class Requester(Protocol):
-    """Who asks, and from where: what an ACL can name."""
+    """The client and its address, as ACLs name them."""
 
     @property
     def principal(self) -> Principal:
-        """The principal that the connection has proved."""
+        """Return the authenticated principal of the connection."""
 
     @property
     def client_host(self) -> str:
-        """The client's address."""
+        """Return the client's address."""
 
     @property
     def api_key(self) -> int:
-        """What is asked."""
+        """Return the API key of the request."""
 
     @property
     def authorizer(self) -> Judge | None:
-        """Who decides, by the newest entries; None where everything is allowed."""
+        """Return the authorizer with the newest entries; None where everything is allowed."""
 
 
 def denied(requester: Requester, actions: Iterable[Action]) -> Sequence[Action]:
-    """Return those of the actions that are not allowed. Names are text here: ids have been looked up."""
+    """Return the denied ones of these actions. Topics are given by name: ids have been resolved."""
     if requester.authorizer is None:
         return ()
     return [action for action in actions if not allowed(requester, *action)]
@@ -165,7 +167,9 @@ def denied(requester: Requester, actions: Iterable[Action]) -> Sequence[Action]:
 def allowed(
     requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_asked: bool = True
 ) -> bool:
-    """Whether an operation on a resource is allowed; `is_asked` is false where a denial is no attempt of the client."""
+    """Whether an operation on a resource is allowed; `is_asked` is false where the client did not attempt the
+    operation.
+    """
     judge = requester.authorizer
     if judge is None:
         return True
@@ -191,7 +195,7 @@ def allowed(
 
 
 def one_line(text: str) -> str:
-    """Return a client's text for a line of the log: what would begin another line, or hide this one, is escaped."""
+    """Escape a client's text for the log: line breaks and other control characters."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
@@ -201,13 +205,13 @@ def allowed_on_cluster(requester: Requester, operation: Operation) -> bool:
 
 
 def allowed_on_any(requester: Requester, operation: Operation, kind: ResourceType) -> bool:
-    """Whether there is any resource of a type on which the requester may do something (KIP-679)."""
+    """Whether the requester is allowed an operation on any resource of a type (KIP-679)."""
     judge = requester.authorizer
     return judge is None or judge.allows_on_any(str(requester.principal), requester.client_host, operation, kind)
 
 
 def authorized_operations(requester: Requester, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-    """Return the operations that are allowed on a resource, as the bit field of responses (KIP-430)."""
+    """Return the allowed operations on a resource, as the bit field of responses (KIP-430)."""
     if requester.authorizer is None:
         return EVERY_OPERATION[resource_type]
     return sum(

@@ -1,10 +1,10 @@
-"""What a delegation token is proved by (KIP-48): the HMAC of its id, which in base64 is the password of a SCRAM login.
+"""Authentication by delegation token (KIP-48): the HMAC of a token id, in base64, is the password of a SCRAM login.
 
-Owns the secret that all nodes have (`delegation.token.secret.key`), and what follows from it: HMACs, the token of an
-HMAC, and the credential of each token by a mechanism. Must not know who may do what with a token.
+Owns the secret that all nodes share (`delegation.token.secret.key`) and the values derived from it: HMACs, the token
+of an HMAC, and the SCRAM credential of each token. Must not know authorization of token requests.
 
-What is said about a token id before a proof depends on the id and the secret alone, so that it says of no id whether
-there is such a token. The thousands of hashes of a token's credential are done once, when somebody logs in by it first.
+Responses before the client's proof depend only on the token id and the secret, so they do not reveal whether a token
+exists. The thousands of hashes of a token's credential are computed once, at the first login with the token.
 
 Source: Kafka's DelegationTokenControlManager, DelegationTokenManager and ScramServerCallbackHandler.
 """
@@ -35,27 +35,29 @@ _USER = "User:"
 
 
 class TokenLogin(msgspec.Struct, frozen=True):
-    """What a login by a token is held against."""
+    """The values for verifying a login by token."""
 
     credential: Callable[[], ScramCredential]
-    """Takes thousands of hashes where nobody has logged in by the token yet: not for the loop. For any thread."""
+    """Returns the credential. The first call for a token computes thousands of hashes: not for the loop. For any
+    thread.
+    """
     user: str
-    """Who the client is then: the token's owner."""
+    """The principal of the client: the token's owner."""
     expires_ms: int
-    """When the token ends, ms since 1970."""
+    """Expiry of the token, ms since 1970."""
 
 
 class DelegationTokens:
-    """The tokens of a cluster, as one of its nodes can check them. Used from one event loop."""
+    """The tokens of a cluster, for authentication on one of its nodes. Used from one event loop."""
 
     def __init__(self, secret: str, image: Callable[[], DelegationTokensImage], wall_ms: Callable[[], int]) -> None:
-        """`image` has the tokens that there are, `wall_ms` the time of day."""
+        """`image` returns the current tokens, `wall_ms` the current time."""
         self._secret = secret.encode()
         self._image = image
         self.wall_ms = wall_ms
-        """The time of day, ms since 1970."""
-        # Invariant: `_ids` has the ids of `_followed` by HMAC. Credentials of tokens that are gone go with the next
-        # token that goes.
+        """Returns the current time, ms since 1970."""
+        # Invariant: `_ids` has the ids of `_followed` by HMAC. Credentials of removed tokens are removed with the next
+        # removed token.
         self._followed: PersistentMap[DelegationToken] = PersistentMap()
         self._ids: dict[bytes, str] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}
@@ -64,21 +66,21 @@ class DelegationTokens:
         return "DelegationTokens([hidden])"
 
     def hmac(self, token_id: str) -> bytes:
-        """Return what a token is proved by, 64 bytes."""
+        """Return the HMAC of a token id, 64 bytes."""
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def find(self, proof: bytes) -> DelegationToken | None:
-        """Return the token that an HMAC is that of; None for none."""
+        """Return the delegation token with this HMAC, or None."""
         tokens = self._follow()
         token_id = self._ids.get(bytes(proof))
         return None if token_id is None else tokens[token_id]
 
     def salt(self, token_id: str) -> bytes:
-        """Return the salt of a token's password, also of one that there is not."""
+        """Return the salt of a token's password, also for an unknown token id."""
         return hmac.digest(self._secret, b"salt of " + token_id.encode(), "sha256")[:_SALT_BYTES]
 
     def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
-        """Return what a login is held against; None for a token that there is not, or that has ended."""
+        """Return the values for verifying a login; None for an unknown or expired token."""
         token = self._follow().get(token_id)
         if token is None or min(token.expires_ms, token.ends_ms) <= self.wall_ms():
             return None
@@ -103,7 +105,7 @@ class DelegationTokens:
         )
 
     def _follow(self) -> PersistentMap[DelegationToken]:
-        """Take the newest image's tokens."""
+        """Apply the tokens of the newest image."""
         tokens, before = self._image().by_id, self._followed
         if tokens is not before:
             is_any_removed = False
@@ -114,7 +116,7 @@ class DelegationTokens:
                 elif token_id not in before:
                     self._ids[self.hmac(token_id)] = token_id
             if is_any_removed:
-                kept = list(self._credentials.items())  # at once: a thread may add one
+                kept = list(self._credentials.items())  # copied at once: a thread may add one
                 self._credentials = {key: credential for key, credential in kept if key[0] in tokens}
             self._followed = tokens
         return tokens

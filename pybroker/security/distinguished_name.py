@@ -1,7 +1,7 @@
-"""Distinguished names: the subject of a certificate, and its time of validity, read from DER.
+"""Reads the subject and the expiry of a certificate from DER.
 
-Owns the text in which Kafka has a certificate's owner: that of Java's `X500Principal.getName()`. Must not judge a
-certificate: that was done when it came.
+Owns the text form of a certificate's owner, which is that of Java's `X500Principal.getName()`. Must not validate
+certificates: that is done during the handshake.
 
 Source: RFC 5280, 4.1; RFC 2253; Java's `sun.security.x509.AVA`.
 """
@@ -29,26 +29,26 @@ _KEYWORDS = {
 }
 _STRINGS = {0x0C: "utf-8", 0x13: "latin-1", 0x14: "latin-1", 0x16: "latin-1", 0x1B: "latin-1", 0x1E: "utf-16-be"}
 _LONGEST_TYPE = 256
-"""Bytes of the number of an attribute's type: work on a number grows faster than its length."""
+"""Maximum bytes of an attribute type's OID: parsing takes more than linear time."""
 _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 class CertificateError(ValueError):
-    """The bytes are no certificate of X.509."""
+    """The bytes are no X.509 certificate."""
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject of a certificate (DER) as Java writes it: `CN=alice,OU=readers,O=Example`.
+    """Return the subject of a certificate (DER) as Java does: `CN=alice,OU=readers,O=Example`.
 
-    The last part comes first. A type without a keyword of RFC 2253 is its number, its value in hexadecimal digits of
-    DER. Raises CertificateError.
+    The last component comes first. A type without a keyword of RFC 2253 is written as its OID, with its value in
+    hexadecimal DER. Raises CertificateError.
     """
     relative = list(_items(_fields(certificate)[1]))
     return ",".join("+".join(_attribute(value) for _, value in _items(parts)) for _, parts in reversed(relative))
 
 
 def valid_until(certificate: bytes) -> datetime:
-    """Return when a certificate (DER) expires; raises CertificateError."""
+    """Return the expiry of a certificate (DER). Raises CertificateError."""
     (_, _), (tag, until) = list(_items(_fields(certificate)[0]))[:2]
     form = "%y%m%d%H%M%SZ" if tag == _UTC_TIME else "%Y%m%d%H%M%SZ"
     try:
@@ -58,7 +58,7 @@ def valid_until(certificate: bytes) -> datetime:
 
 
 def _fields(certificate: bytes) -> tuple[bytes, bytes]:
-    """Return the content of the times of validity and of the subject."""
+    """Return the DER content of the validity and of the subject."""
     outer = next(_items(certificate), (0, b""))[1]
     signed = [item for item in _items(next(_items(outer), (0, b""))[1]) if item[0] != _VERSION]
     try:
@@ -77,7 +77,7 @@ def _items(der: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _spans(der: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the tag of each value, where its content begins and ends, and where the value begins."""
+    """Yield the tag of each value, the start and end of its content, and the start of the value."""
     at = 0
     while at < len(der):
         start = at

@@ -1,7 +1,7 @@
-"""Which names of hosts have an address: quotas of addresses and limits of connections may name hosts.
+"""Resolves host names in quotas of addresses and in connection limits.
 
-Owns the time that it may take. Must not know what the names are for. Runs the resolver in threads of its own, so that
-a slow one delays neither the loop nor other work of threads.
+Owns the timeout. Must not know the use of the names. Runs the resolver in threads of its own, so that a slow one
+delays neither the loop nor other threads' work.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TIMEOUT_S = 5.0
-"""How long names are looked up; one that has no answer by then counts as unknown."""
+"""Timeout of a resolution in seconds, after which a name counts as unknown."""
 _MOST_AT_A_TIME = 4
 
 
 def written_address(name: str) -> str | None:
-    """Return the address that a text is, None for a name. Its zone (RFC 4007: `%eth0`) goes: clients have none here."""
+    """Return the address that a text is, None for a name. The zone (RFC 4007: `%eth0`) is removed: clients have none
+    here.
+    """
     try:
         return str(ipaddress.ip_address(ipaddress.ip_address(name).packed))
     except ValueError:
@@ -29,7 +31,7 @@ def written_address(name: str) -> str | None:
 
 
 async def addresses_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the address of each name, the first that the resolver gives, as text; a name without one is left out."""
+    """Return the first resolved address of each name, as text. Names without an address are omitted."""
     found: dict[str, str] = {}
     asked = []
     for name in dict.fromkeys(names):
@@ -49,7 +51,7 @@ async def addresses_of(names: Iterable[str]) -> dict[str, str]:
 
 
 async def unresolved_hosts(names: Iterable[str | None]) -> frozenset[str]:
-    """Return the names that are no address and have none; None is no name."""
+    """Return the names that are no address and resolve to none; None is no name."""
     wanted = {name for name in names if name}
     return frozenset(wanted - (await addresses_of(wanted)).keys())
 

@@ -1,7 +1,7 @@
-"""The system's Kerberos, by the package `gssapi` (the extra `pybroker[gssapi]`): what both sides of a context do alike.
+"""The system's Kerberos, by the package `gssapi` (the extra `pybroker[gssapi]`): the common part of both sides.
 
-Owns the import of that package, and that what it raises becomes the error of who uses it, in one line. Must not know
-which side begins, nor SASL's messages. Calls may read files and ask a KDC: they are for threads.
+Owns the import of that package, and the conversion of its exceptions to the caller's, in one line. Must not know
+which side initiates, or SASL's messages. Calls may read files and query a KDC, so they must run on threads.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 class LibraryContext:
-    """One security context, whose `_context` the side that opens it sets. Calls raise that side's error."""
+    """One security context; the subclass of each side sets `_context`. Calls raise that side's error."""
 
     _context: Any
 
     def __init__(self, failure: type[Exception]) -> None:
-        """`failure` is what is raised; also here, where the library cannot be had."""
+        """`failure` is the exception type; also raised here where the library is not available."""
         self._failure = failure
         try:
-            import gssapi  # of the extra `gssapi`, which not everybody has
+            import gssapi  # of the extra `gssapi`, which may be missing
         except (ImportError, OSError) as error:
             raise failure(f"the package gssapi cannot be used: {in_one_line(error)}") from None
         self._gssapi: Any = gssapi
 
     @property
     def stands(self) -> bool:
-        """Whether both sides know each other."""
+        """Whether the context is established."""
         return bool(self._called(lambda: self._context.complete))
 
     def wrap(self, message: bytes) -> bytes:
@@ -37,7 +37,7 @@ class LibraryContext:
         return wrapped
 
     def unwrap(self, token: bytes) -> bytes:
-        """Return what the other side has signed."""
+        """Verify a message of the other side, and return its content."""
         message: bytes = self._called(lambda: self._context.unwrap(token)).message
         return message
 
@@ -49,5 +49,5 @@ class LibraryContext:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return what the library says."""
+    """Return the library's message in one line."""
     return " ".join(str(error).split())

@@ -1,9 +1,9 @@
-"""`sasl.kerberos.principal.to.local.rules`: from a client's Kerberos principal to the name of a user.
+"""`sasl.kerberos.principal.to.local.rules`: from a client's Kerberos principal to a user name.
 
-Owns how rules apply (`pybroker.config.security.kerberos` has their syntax). Must not know tokens.
+Owns the application of rules (`pybroker.config.security.kerberos` has their syntax). Must not know tokens.
 
-Source: Kafka's KerberosName, KerberosRule and KerberosShortNamer. Patterns are those of RE2, which takes linear time
-for whatever name a realm has given.
+Source: Kafka's KerberosName, KerberosRule and KerberosShortNamer. Patterns are RE2 expressions, which take linear
+time for any name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NOT_SIMPLE = re.compile(r"[/@]")
 
 
 class NoLocalNameError(ValueError):
-    """No rule makes a user of a principal; the text says of which one, and why not."""
+    """No rule applies to a principal. The message contains the principal and the reason."""
 
 
 def local_name(principal: str, rules: Iterable[LocalRule], default_realm: str) -> str:
-    """Return the user's name for a principal, by the first rule for it; raises NoLocalNameError."""
+    """Return the user name of a principal, by the first matching rule. Raises NoLocalNameError."""
     found = _NAME.fullmatch(principal)
     if found is None:
         if _NOT_SIMPLE.search(principal):
@@ -50,7 +50,7 @@ def local_name(principal: str, rules: Iterable[LocalRule], default_realm: str) -
 
 
 def _apply(rule: LocalRule, parts: list[str], default_realm: str) -> str | None:
-    """Return what a rule makes of realm and parts; None where it is not for them."""
+    """Return the result of a rule for realm and components; None where the rule does not match."""
     if rule.format is None:
         return parts[1] if parts[0] == default_realm else None
     if len(parts) - 1 != rule.parts:

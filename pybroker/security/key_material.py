@@ -1,6 +1,6 @@
-"""Certificates and keys of listeners: from settings, and the files that they name, to what the data plane encrypts by.
+"""Certificates and keys of listeners: from settings and their files to the data plane's TLS object.
 
-Owns the reading of stores, and what is said of one that cannot be read. Must not know sockets.
+Owns the reading of stores, and the error messages. Must not know sockets.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PEM = b"-----BEGIN "
 
 
 class Material(msgspec.Struct, frozen=True):
-    """What a store holds, each certificate in DER; `key` None where it holds none."""
+    """The content of a store, each certificate in DER; `key` is None where it has none."""
 
     chain: tuple[bytes, ...]
     key: bytes | None
     certificates: tuple[bytes, ...]
-    """Those to trust."""
+    """The trusted certificates."""
 
 
 def read_keys(store: Store) -> Material:
@@ -62,7 +62,7 @@ def read_trusted(store: Store) -> tuple[bytes, ...]:
 
 
 def build_server_tls(settings: ListenerTls) -> tuple[ServerTls, bytes]:
-    """Return what a listener encrypts by, and its certificate (DER); raises ConfigError."""
+    """Return the TLS object of a listener, and its certificate (DER). Raises ConfigError."""
     material = read_keys(settings.keys)
     trusted = read_trusted(settings.trust)
     tls = _checked(

@@ -1,11 +1,11 @@
-"""How many partitions a client may have made and deleted in a second: `controller_mutation_rate` (KIP-599).
+"""The quota `controller_mutation_rate` (KIP-599): partitions that a client may create and delete per second.
 
-Owns the token buckets of whom quotas bind. Pure: time is an argument, in
-seconds. Must not know topics, nor requests. The node that decides about topics counts, the active controller.
+Owns the token buckets of the quota entities. Pure: time is an argument, in seconds. Must not know topics or
+requests. The active controller, which handles the requests, counts.
 
-A bucket has room for the span of all samples: so many partitions may come at once. Clients that know the error
-THROTTLING_QUOTA_EXCEEDED are refused while their bucket is in debt (strict); what others ask for is done, and the
-answer says how long they are to wait (permissive).
+The capacity of a bucket is the span of all samples, which allows a burst. Requests of clients that know
+THROTTLING_QUOTA_EXCEEDED are rejected while their bucket is negative (strict). Requests of other clients are
+executed, and the response contains the throttle time (permissive).
 
 Source: Kafka's ControllerMutationQuotaManager and TokenBucket.
 """
@@ -28,28 +28,28 @@ Response = TypeVar("Response", bound=_Throttled)
 
 KEY = "controller_mutation_rate"
 _FEW_BUCKETS = 10_000
-"""Buckets that are remembered before those that are full, which are as if they were new, are forgotten."""
+"""Number of buckets above which full ones are removed; a full bucket equals a new one."""
 
 
 _LONGEST_WAIT_MS = 2**31 - 1
-"""A response says the wait as an int32; a quota may be so small that no number of milliseconds is enough."""
+"""The throttle time of a response is an int32. With a small quota the computed time may exceed it."""
 _SHOWN_FOR_S = 3600.0
-"""Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`: who has asked for nothing for so long is not shown."""
+"""Kafka's `INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`: entities without requests for that long are not reported."""
 
 
 class MutationUse(NamedTuple):
-    """What an entity has used of its quota."""
+    """The use of an entity's quota."""
 
     user: str
-    """Empty where users share the quota."""
+    """Empty where the quota applies to all users."""
     client_id: str
-    """Empty where client ids share the quota."""
+    """Empty where the quota applies to all client ids."""
     tokens: float
-    """Partitions that may be made or deleted now; negative where it was too many."""
+    """Partitions that may be created or deleted now; negative after a burst above the capacity."""
     partitions: int
-    """Partitions made and deleted since the entity is known."""
+    """Partitions created and deleted since the entity was added."""
     throttled_ms: int
-    """How long its clients were to wait."""
+    """Total throttle time of its clients in ms."""
 
 
 class _Bucket:
@@ -59,7 +59,7 @@ class _Bucket:
         self.tokens = tokens
         self.updated = now
         self.rate = self.most = 0.0
-        # Both only grow: what is shown.
+        # Both only increase, for metrics.
         self.partitions = 0
         self.throttled_ms = 0
 
@@ -78,13 +78,13 @@ class MutationQuotas:
         """`samples` is controller.quota.window.num, `sample_s` controller.quota.window.size.seconds."""
         self._span_s = samples * sample_s
         self._buckets: dict[tuple[str | None, str | None], _Bucket] = {}
-        # How many buckets there may be before full ones are looked for; it doubles where most are not.
+        # Number of buckets at which full ones are removed; doubled where few are full.
         self._next_sweep = _FEW_BUCKETS
 
     def charge(
         self, quotas: ClientQuotasImage, user: str, client_id: str, now: float, *, is_strict: bool
     ) -> MutationCharge | None:
-        """Return what a request is counted by, None where no quota binds its client."""
+        """Return the charge of a request, None where no quota applies to its client."""
         limit = limit_of(quotas, KEY, user, client_id)
         if limit is None:
             return None
@@ -98,7 +98,7 @@ class MutationQuotas:
         return MutationCharge(bucket, limit.per_second, most, is_strict=is_strict)
 
     def uses(self, most: int, now: float) -> tuple[list[MutationUse], int]:
-        """Return what entities have used, the `most` that used most, and how many others there are; from any thread."""
+        """Return the use of the `most` entities with the highest use, and the number of others; from any thread."""
         buckets = [one for one in list(self._buckets.items()) if now - one[1].updated < _SHOWN_FOR_S]
         buckets.sort(key=lambda one: one[1].partitions, reverse=True)
         uses = [
@@ -114,7 +114,7 @@ class MutationQuotas:
         return uses, len(buckets) - len(uses)
 
     def _forget(self, now: float) -> None:
-        """Forget buckets that nobody has taken from for the whole span: at whatever rate, they are full."""
+        """Remove buckets that were not charged for the whole span: they are full at any rate."""
         self._buckets = {
             owner: bucket
             for owner, bucket in self._buckets.items()
@@ -124,7 +124,7 @@ class MutationQuotas:
 
 
 class MutationCharge:
-    """What one request takes of a bucket. It is decided about at one moment."""
+    """The partitions that one request takes from a bucket. All decisions use one time."""
 
     __slots__ = ("_bucket", "_is_strict", "_most", "_partitions", "_rate", "wait_ms")
 
@@ -135,10 +135,12 @@ class MutationCharge:
         self._is_strict = is_strict
         self._partitions = 0
         self.wait_ms = 0
-        """How long the client is to wait; 0 where it asked for no more than it may."""
+        """Throttle time in ms; 0 where the client is within its quota."""
 
     def take(self, partitions: int) -> bool:
-        """Count partitions; False, counting nothing, where a strict client is in debt. 0 is always taken."""
+        """Count partitions. Returns False, without counting, where a strict client's bucket is negative. 0 always
+        succeeds.
+        """
         bucket = self._bucket
         if self._is_strict and partitions and bucket.tokens < 0:
             self._throttle()
@@ -150,22 +152,22 @@ class MutationCharge:
         return True
 
     def give_back(self, partitions: int) -> None:
-        """Count partitions no more: they were neither made nor deleted."""
+        """Uncount partitions that were neither created nor deleted."""
         self._bucket.tokens = min(self._most, self._bucket.tokens + partitions)
         self._partitions -= partitions
 
     def finish(self) -> int:
-        """Show what the request has come to, once; return how many milliseconds the client is to wait."""
+        """Record the charge in the metrics, once. Returns the throttle time in ms."""
         self._bucket.partitions += self._partitions
         self._bucket.throttled_ms += self.wait_ms
         return self.wait_ms
 
     def _throttle(self) -> None:
-        # Half of a millisecond is one, as in Java.
+        # Half a millisecond is rounded up, as in Java.
         self.wait_ms = int(min(-self._bucket.tokens / self._rate * 1000 + 0.5, _LONGEST_WAIT_MS))
 
 
 def say_wait(response: Response, wait_ms: int) -> Response:
-    """Have a response say how long its client is to wait; the pipeline mutes its connection, as KIP-219 has it."""
+    """Set the throttle time of a response. The pipeline then mutes the connection (KIP-219)."""
     response.throttle_time_ms = wait_ms
     return response

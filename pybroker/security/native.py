@@ -1,4 +1,4 @@
-"""The gateway of `security` to Rust: certificates and keys from bytes, and what a listener's TLS is made of."""
+"""The gateway of `security` to Rust: parses certificates and keys, and creates a listener's TLS object."""
 
 from __future__ import annotations
 

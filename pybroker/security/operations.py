@@ -1,6 +1,6 @@
-"""Resources, and the operations that may be done to each type of them, numbered as in Kafka's protocol.
+"""Resource types and their operations, numbered as in Kafka's protocol.
 
-Owns the numbers and which operation belongs to which type. Must not know who may do what; `authorizer` does.
+Owns the numbers, and the operations of each type. Must not authorize; `authorizer` does.
 
 Source: Kafka's AclOperation, ResourceType and AclEntry.supportedOperations.
 """
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class Operation(IntEnum):
-    """What may be done to a resource, numbered as in Kafka's AclOperation."""
+    """An operation on a resource, numbered as in Kafka's AclOperation."""
 
     READ = 3
     WRITE = 4
@@ -29,7 +29,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What a right is given on, numbered as in Kafka's ResourceType."""
+    """The type of a resource, numbered as in Kafka's ResourceType."""
 
     TOPIC = 2
     GROUP = 3
@@ -40,7 +40,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a name stands for resources, numbered as in Kafka's PatternType."""
+    """The pattern type of a resource name, numbered as in Kafka's PatternType."""
 
     MATCH = 2
     LITERAL = 3
@@ -48,18 +48,18 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """What an entry does, numbered as in Kafka's AclPermissionType."""
+    """Whether an entry allows or denies, numbered as in Kafka's AclPermissionType."""
 
     DENY = 2
     ALLOW = 3
 
 
 ANY = 1
-"""What matches every resource type, pattern, operation or permission of a filter."""
+"""Matches every resource type, pattern type, operation or permission in a filter."""
 ALL = 2
-"""The operation that stands for all operations, Kafka's `AclOperation.ALL`."""
+"""The operation that includes all operations, Kafka's `AclOperation.ALL`."""
 WILDCARD = "*"
-"""The literal name that stands for all resources of a type, and the host that stands for all hosts."""
+"""The literal name that matches all resources of a type, and the host that matches all hosts."""
 
 _NO_NAMES = {0: "UNKNOWN", ANY: "ANY"}
 RESOURCE_NAMES = _NO_NAMES | {kind.value: kind.name for kind in ResourceType}
@@ -69,7 +69,7 @@ PERMISSION_NAMES = _NO_NAMES | {permission.value: permission.name for permission
 
 
 def name_of(names: dict[int, str], number: int) -> str:
-    """Return Kafka's name for a number; UNKNOWN for one that has none."""
+    """Return Kafka's name of a number; UNKNOWN for a number without a name."""
     return names.get(number, "UNKNOWN")
 
 
@@ -107,4 +107,4 @@ OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
     ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations of each type of resource."""
+"""The operations of each resource type."""

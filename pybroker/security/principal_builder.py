@@ -1,12 +1,12 @@
-"""A principal builder of the user's: who a client is, by what its connection has proved.
+"""A user's principal builder: maps the authenticated identity of a connection to a principal.
 
-Owns how `principal.builder.class` becomes a builder, and what is refused of what it says. Kafka's default builder is no
-class here: the name that SASL has proved is a `User`, and so is what `ssl.principal.mapping.rules` make of a
-certificate. Must not know how a connection proves anything.
+Owns the loading of `principal.builder.class`, and the validation of its results. Kafka's default builder has no
+class here: a name from SASL is a `User`, as is the result of `ssl.principal.mapping.rules` for a certificate. Must
+not know authentication itself.
 
-Called on the event loop, once for each connection that proves who it is, and again when it authenticates again. What
-raises, or is no principal, closes the connection. A connection that has proved nothing is `User:ANONYMOUS` without a
-question.
+Called on the event loop, once for each authenticated connection, and again at each re-authentication. An exception
+or an invalid principal closes the connection. A connection without authentication is `User:ANONYMOUS` without a
+call.
 
 Source: Kafka's KafkaPrincipalBuilder (KIP-189), `docs/adr/0081-a-principal-builder-is-asked-about-proofs.md`.
 """
@@ -30,35 +30,35 @@ DEFAULT = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalB
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What a connection has proved."""
+    """The authenticated identity of a connection."""
 
     listener: str
-    """The listener that it came in by."""
+    """The listener of the connection."""
     host: str
     """The client's address."""
     mechanism: str
-    """The SASL mechanism; empty where a certificate was the proof."""
+    """The SASL mechanism; empty where the client authenticated by certificate."""
     name: str
-    """Who has logged in by SASL, the owner of a delegation token; or the distinguished name of a certificate."""
+    """The SASL user, the owner of a delegation token, or the distinguished name of a certificate."""
     certificate: bytes | None = None
-    """The client's certificate, DER, where it was the proof."""
+    """The client's certificate in DER, where the client authenticated by it."""
 
 
 class PrincipalBuilder(Protocol):
-    """What a class of the user's has to have; it is called with the node's properties."""
+    """The interface of a user's class, which is instantiated with the node's properties."""
 
     def build(self, proof: Proof) -> str:
         """Return a principal as text: `User:alice`, `Group:readers`."""
 
 
 class BuilderError(Exception):
-    """A builder has failed, or what it has said is no principal; the text is for the log."""
+    """A builder has raised, or returned an invalid principal. The message is for the log."""
 
 
 def load(name: str, properties: Mapping[str, str]) -> Callable[[Proof], Principal] | None:
-    """Return the builder that `module:Class` names, None for Kafka's default. It raises BuilderError.
+    """Return the builder `module:Class`, None for Kafka's default. It raises BuilderError.
 
-    Raises what the import and the class raise.
+    Raises the errors of the import and of the class.
     """
     if name == DEFAULT:
         return None

@@ -1,9 +1,9 @@
-"""`ssl.principal.mapping.rules`: from a certificate's distinguished name to the name of a principal.
+"""`ssl.principal.mapping.rules`: from a certificate's distinguished name to a principal's name.
 
 Owns the rules and their syntax. Must not read certificates.
 
-Source: Kafka's SslPrincipalMapper (KIP-371). Patterns are those of RE2, which takes linear time for whatever name a
-certificate has; what it does not know of Java's syntax (back references, looking around) is refused.
+Source: Kafka's SslPrincipalMapper (KIP-371). Patterns are RE2 expressions, which take linear time for any name;
+Java's back references and look-around are rejected.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<group>[0-9]+)")
 
 
 class MappingError(ValueError):
-    """The text is no list of rules; the words say where."""
+    """The text is no list of rules. The message has the position."""
 
 
 class NoRuleError(ValueError):
-    """No rule is for a name."""
+    """No rule matches a name."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule; without a pattern it is DEFAULT, which takes every name as it is."""
+    """One rule; without a pattern it is DEFAULT, which maps every name to itself."""
 
     pattern: str | None
     replacement: str = ""
     case: str = ""
-    """`L` for small letters, `U` for capital ones."""
+    """`L` for lower case, `U` for upper case."""
 
     def apply(self, name: str) -> str | None:
-        """Return what the rule makes of a distinguished name, None where it is not for it."""
+        """Return the result of the rule for a distinguished name, None where it does not match."""
         if self.pattern is None:
             return name
         pattern = re2.compile(self.pattern)
@@ -55,7 +55,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
-    """Return the rules of a text: `DEFAULT` and `RULE:pattern/replacement/[LU]`, with commas between.
+    """Parse the comma-separated rules `DEFAULT` and `RULE:pattern/replacement/[LU]`.
 
     Raises MappingError.
     """
@@ -74,7 +74,7 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
 
 
 def map_name(rules: tuple[Rule, ...], name: str) -> str:
-    """Return the principal's name for a distinguished name, by the first rule for it; raises NoRuleError."""
+    """Return the principal's name of a distinguished name, by the first matching rule. Raises NoRuleError."""
     for rule in rules:
         made = rule.apply(name)
         if made is not None:
@@ -91,9 +91,9 @@ def _checked(pattern: str) -> str:
 
 
 def expanded(replacement: str, match: re2._Match[str]) -> str:
-    """Return a replacement, as Java has them, with what a match's groups have matched.
+    """Expand a replacement in Java's syntax with the groups of a match.
 
-    A reference to a group that is not there is a text.
+    A reference to a missing group stays as text.
     """
     groups = match.re.groups
 

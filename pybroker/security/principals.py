@@ -1,7 +1,7 @@
-"""Principals: who a request is from, as the connection has proved it.
+"""Principals: the authenticated identity of a client.
 
-Owns the name of a principal in Kafka's form. Must not know how a connection proves who it is: a PLAINTEXT listener asks
-nobody, so its clients are all `ANONYMOUS`.
+Owns the name of a principal in Kafka's form. Must not know authentication. A PLAINTEXT listener does not
+authenticate, so its clients are all `ANONYMOUS`.
 
 Source: Kafka's KafkaPrincipal.
 """
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """A user, or whatever else a listener authenticates; `User:alice` in text."""
+    """A user, or another principal type; the text is `User:alice`."""
 
     kind: str
-    """Kafka's principal type; `User` for all that Kafka authenticates itself."""
+    """Kafka's principal type; `User` for all identities that Kafka authenticates itself."""
     name: str
 
     def __str__(self) -> str:
@@ -23,6 +23,6 @@ class Principal(NamedTuple):
 
 
 SENDER = Principal("", "")
-"""In an envelope: the principal of the node that sends it. A broker asks so for itself."""
+"""The principal of a node that sends an Envelope request for itself."""
 ANONYMOUS = Principal("User", "ANONYMOUS")
-"""Every client of a listener that authenticates nobody."""
+"""Every client of a listener without authentication."""

@@ -1,9 +1,9 @@
-"""Which client quotas bind a client, and how long it is asked to wait by the requests that Python answers.
+"""The client quotas of a client, and the throttle times of requests that Python handles.
 
-Owns Kafka's precedence: the most specific entity that has a quota binds, and the clients of that entity share it. Must
-not know connections, nor what has been used: the data plane counts (docs/adr/0061). The pipeline puts the time to wait
-into the answers, and so does Metadata's handler, whose answers are made of encoded parts; Produce, Fetch and most of
-ApiVersions are answered in the data plane.
+Owns Kafka's precedence: the quota of the most specific entity applies, and is shared by all clients of that entity.
+Must not know connections, or the use so far: the data plane counts (docs/adr/0061). The pipeline sets the throttle
+time of responses, and Metadata's handler of its own, which are built from encoded parts. The data plane responds to
+Produce, Fetch and most ApiVersions requests itself.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; Kafka's `ClientQuotaManager.DefaultQuotaCallback`.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 """Bytes of Produce requests a second."""
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
-"""Bytes of answers to Fetch a second."""
+"""Bytes of Fetch responses a second."""
 REQUEST_PERCENTAGE = "request_percentage"
 """Percent of a thread's time."""
 KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
@@ -34,17 +34,17 @@ _DEFAULT_USER, _DEFAULT_CLIENT = (USER, None), (CLIENT_ID, None)
 
 
 class Limit(NamedTuple):
-    """A quota that binds a client, and who shares it."""
+    """A quota of a client, and the entity that shares it."""
 
     per_second: float
     user: str | None
-    """The user whose connections share it; None: the users of all connections do."""
+    """The user whose connections share it; None: it applies to all users together."""
     client_id: str | None
-    """The client id whose connections share it; None: whatever they call themselves."""
+    """The client id whose connections share it; None: it applies to all client ids together."""
 
 
 class ClientLimits(NamedTuple):
-    """The quotas that bind a client; None where there is none."""
+    """The quotas of a client; None where it has none."""
 
     produce: Limit | None
     fetch: Limit | None
@@ -52,7 +52,7 @@ class ClientLimits(NamedTuple):
 
 
 class _Level(msgspec.Struct, frozen=True):
-    """One of the entities that could bind a client."""
+    """One of the entities whose quota could apply to a client."""
 
     limits: Mapping[str, float]
     by_user: bool
@@ -60,19 +60,19 @@ class _Level(msgspec.Struct, frozen=True):
 
 
 def limits_of(quotas: ClientQuotasImage, user: str, client_id: str) -> ClientLimits:
-    """Return what binds a client; `client_id` is empty where the client says nothing."""
+    """Return the quotas of a client; `client_id` is empty where the client sends none."""
     levels = _levels(quotas, user, client_id)
     produce, fetch, request = (_first(levels, key, user, client_id) for key in KEYS)
     return ClientLimits(produce, fetch, request)
 
 
 def limit_of(quotas: ClientQuotasImage, key: str, user: str, client_id: str) -> Limit | None:
-    """Return the quota of one key that binds a client, None where nothing does."""
+    """Return a client's quota of one key, None without one."""
     return _first(_levels(quotas, user, client_id), key, user, client_id)
 
 
 def _levels(quotas: ClientQuotasImage, user: str, client_id: str) -> tuple[_Level, ...]:
-    """The entities that could bind a client, the most specific first."""
+    """Return the entities whose quota could apply to a client, the most specific first."""
     of, own_user, own_client = quotas.of, (USER, user), (CLIENT_ID, client_id)
     levels: tuple[_Level, ...] = (
         _Level(of(own_user, own_client), by_user=True, by_client=True),
@@ -85,7 +85,7 @@ def _levels(quotas: ClientQuotasImage, user: str, client_id: str) -> tuple[_Leve
         _Level(of(_DEFAULT_CLIENT), by_user=False, by_client=True),
     )
     if not client_id:
-        # Kafka's own classes find a quota of such a client by its user alone.
+        # Kafka's own classes find the quota of such a client by its user only.
         levels = tuple(level for level in levels if not level.by_client)
     return levels
 
@@ -99,30 +99,30 @@ def _first(levels: tuple[_Level, ...], key: str, user: str, client_id: str) -> L
 
 
 class RequestTime(msgspec.Struct, eq=False):
-    """The time that the control plane spends on a request whose client may have a quota for it."""
+    """The time that the control plane spends on a request whose client may have a request quota."""
 
     count: Callable[[int], int]
-    """Counts nanoseconds; returns the milliseconds that the client is to wait."""
+    """Counts nanoseconds; returns the throttle time in ms."""
     clock: Callable[[], int] = time.perf_counter_ns
     began: int | None = None
-    """When the work in progress began; None while the request waits."""
+    """Start of the work in progress; None while the request waits."""
     spent: int = 0
     throttle_time_ms: int | None = None
-    """What was counted comes to; None before."""
+    """The throttle time, once the time was counted; None before."""
 
     def begin(self) -> None:
-        """Work on the request begins, or goes on."""
+        """Start or resume counting."""
         if self.began is None:
             self.began = self.clock()
 
     def pause(self) -> None:
-        """The request waits for others."""
+        """Pause counting while the request waits."""
         if self.began is not None:
             self.spent += self.clock() - self.began
             self.began = None
 
     def finish(self) -> int:
-        """Count what was spent, once; return the milliseconds that the client is to wait."""
+        """Count the time spent, once. Returns the throttle time in ms."""
         if self.throttle_time_ms is None:
             self.pause()
             self.throttle_time_ms = self.count(self.spent)
@@ -130,22 +130,22 @@ class RequestTime(msgspec.Struct, eq=False):
 
 
 class Client(Protocol):
-    """Who is asked to wait."""
+    """A client that may be throttled."""
 
     @property
     def time(self) -> RequestTime | None:
-        """The time that its request has taken; None where that does not count."""
+        """Return the time of its request; None where it is not counted."""
 
 
 def throttle_time_ms(client: Client) -> int:
-    """Return the milliseconds that a client is to wait before its next request: the `throttle_time_ms` of answers.
+    """Return a client's throttle time before its next request: `throttle_time_ms` of responses.
 
-    Its connection is muted from then on, so the answer is to follow.
+    Its connection is muted from then on, so the response must be sent next.
     """
     return 0 if client.time is None else client.time.finish()
 
 
 def go_on(client: Client | None) -> None:
-    """Count the time of a request again; None is one that is answered."""
+    """Resume counting the time of a request; None for a request with a response."""
     if client is not None and client.time is not None:
         client.time.begin()

@@ -67,7 +67,7 @@ Requirements = tuple[Requirement, ...] | NothingRequired
 def of_request(
     operation: Operation, resource_type: ResourceType, *selectors: Selector, when: str | None = None
 ) -> Requirement:
-    """Declare what the whole request needs: without it the answer is an error."""
+    """Declare a requirement of the whole request: without it the response is an error."""
     return Requirement(Scope.REQUEST, operation, resource_type, selectors, None, when)
 
 
@@ -78,19 +78,19 @@ def of_items(
     unless: Operation | None = None,
     when: str | None = None,
 ) -> Requirement:
-    """Declare what each item of the request needs: without it the others are answered all the same."""
+    """Declare a requirement of each item of the request: other items are handled without it."""
     return Requirement(Scope.ITEM, operation, resource_type, selectors, unless, when)
 
 
 def of_answer(
     operation: Operation, resource_type: ResourceType, *, unless: Operation | None = None, when: str | None = None
 ) -> Requirement:
-    """Declare what the answer may name only to those who have the right; the request does not name it."""
+    """Declare a requirement of resources that the response names and the request does not."""
     return Requirement(Scope.ANSWER, operation, resource_type, (), unless, when)
 
 
 def actions_of(requirements: Iterable[Requirement], request: Struct, version: int) -> Iterator[Action]:
-    """Yield the actions that the whole request stands or falls with, as far as the request alone says so."""
+    """Yield the actions that the whole request needs, without those that depend on more than the request."""
     for needed in requirements:
         if needed.scope is Scope.REQUEST and needed.when is None:
             for name in resources_of(needed, request, version):
@@ -98,7 +98,7 @@ def actions_of(requirements: Iterable[Requirement], request: Struct, version: in
 
 
 def resources_of(requirement: Requirement, request: Struct, version: int) -> Iterator[str | bytes]:
-    """Yield the names, or topic ids, of the resources that a request of that version names; a name may come twice."""
+    """Yield the names, or topic ids, of the resources in a request of that version; with duplicates."""
     if not requirement.selectors:
         yield CLUSTER_NAME
     for selector in requirement.selectors:

@@ -6,8 +6,8 @@
     ClientSignature = HMAC(StoredKey, AuthMessage)             ClientProof = ClientKey XOR ClientSignature
     ServerSignature = HMAC(ServerKey, AuthMessage)
 
-Owns these. Must not know messages, nor where credentials are kept. `salted_password` takes milliseconds by intent:
-nobody calls it on the loop.
+Owns these formulas. Must not know messages, or where credentials are stored. `salted_password` takes milliseconds by
+design: it must not run on the loop.
 
 Source: RFC 5802, RFC 7677, Kafka's ScramFormatter.
 """
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """Return the password as it is kept from everybody: `iterations` hashes, so not for the loop."""
+    """Return the salted password: computes `iterations` hashes, so not for the loop."""
     return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 
 def stored_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """Return what a broker checks a client by."""
+    """Return the key by which a broker verifies a client."""
     return hashlib.new(mechanism.digest, hmac.digest(salted, b"Client Key", mechanism.digest)).digest()
 
 
 def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
-    """Return what a client checks a broker by."""
+    """Return the key by which a client verifies a broker."""
     return hmac.digest(salted, b"Server Key", mechanism.digest)
 
 
 def client_is_right(mechanism: ScramMechanism, stored: bytes, auth_message: bytes, proof: bytes) -> bool:
-    """Return whether a proof is that of the stored key; the time it takes says nothing about either."""
+    """Return whether a proof matches the stored key, in a time independent of both."""
     signature = hmac.digest(stored, auth_message, mechanism.digest)
     if len(proof) != len(signature):
         return False
@@ -47,12 +47,12 @@ def client_is_right(mechanism: ScramMechanism, stored: bytes, auth_message: byte
 
 
 def server_signature(mechanism: ScramMechanism, key: bytes, auth_message: bytes) -> bytes:
-    """Return what proves to the client that the broker knows its key."""
+    """Return the proof for the client that the broker knows its key."""
     return hmac.digest(key, auth_message, mechanism.digest)
 
 
 def client_proof(mechanism: ScramMechanism, salted: bytes, auth_message: bytes) -> bytes:
-    """Return what a client sends to prove that it knows its password."""
+    """Return the client's proof that it knows its password."""
     key = hmac.digest(salted, b"Client Key", mechanism.digest)
     signature = hmac.digest(hashlib.new(mechanism.digest, key).digest(), auth_message, mechanism.digest)
     return bytes(one ^ other for one, other in zip(key, signature, strict=True))

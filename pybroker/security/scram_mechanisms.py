@@ -1,7 +1,7 @@
-"""The two mechanisms of SCRAM that Kafka has, and the bounds of iterations.
+"""Kafka's two SCRAM mechanisms, and the range of iterations.
 
-Apart from the formulas, as those need the hashes of the system, which most programs never load that name a mechanism.
-Must not know the formulas.
+Separate from the formulas, whose hash functions most users of a mechanism's name never need to load. Must not know
+the formulas.
 
 Source: RFC 7677, Kafka's ScramMechanism.
 """
@@ -16,9 +16,9 @@ class ScramMechanism(msgspec.Struct, frozen=True):
 
     name: str
     number: int
-    """As Kafka's records and requests number it."""
+    """The number in Kafka's records and requests."""
     digest: str
-    """The hash, by Python's name."""
+    """Python's name of the hash function."""
 
 
 SCRAM_SHA_256 = ScramMechanism("SCRAM-SHA-256", 1, "sha256")

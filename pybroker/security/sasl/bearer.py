@@ -1,7 +1,7 @@
-"""OAUTHBEARER: who brings a token of an issuer is whom the token speaks for (RFC 7628, KIP-255).
+"""OAUTHBEARER: a client authenticates as the subject of its bearer token (RFC 7628, KIP-255).
 
-Owns the messages. Must not know what makes a token good: `web_tokens` does. A refused client learns that in a
-challenge, as RFC 7628 has it, and the exchange fails with its next message.
+Owns the messages. Must not validate tokens: `web_tokens` does. A rejected client gets the error in a challenge, as
+RFC 7628 defines, and the exchange fails with its next message.
 
 Source: Kafka's OAuthBearerSaslServer and OAuthBearerClientInitialResponse.
 """
@@ -26,15 +26,15 @@ _ACKNOWLEDGEMENT = b"\x01"
 
 
 class BearerExchange:
-    """A message with the token; a second one where it was refused."""
+    """A message with the token, and a second one after a rejection."""
 
     def __init__(self, validator: Validator) -> None:
         self._validator = validator
-        # Why the token was refused, and what the client was answered; None before that.
+        # The rejection, with the challenge sent to the client; None without one.
         self._refused: Refused | None = None
 
     def step(self, token: bytes) -> Step:
-        """Take a message of the client's."""
+        """Process a message of the client."""
         if self._refused is not None:
             return self._refused
         found = _FIRST.fullmatch(token.decode("latin-1"))

@@ -1,11 +1,10 @@
-"""GSSAPI: a client shows by a ticket of its realm who it is (RFC 4752, by Kerberos alone).
+"""GSSAPI: a client authenticates with a Kerberos ticket (RFC 4752, Kerberos only).
 
-Owns the messages around the security context: the context itself, the offer of security layers, of which there is none,
-and the client's choice. Must not know the library that has the context, which may read files: what it does is work for
-a thread.
+Owns the messages around the security context: the context itself, the offer of security layers, which are none, and
+the client's choice. Must not know the library of the context, which may read files: its calls run on a thread.
 
-A client is whom its ticket names. The authorization id, by which it could ask to be somebody else, says nothing, as in
-Kafka: clients send their principal there, or the service that they speak to (kafka-python), or a name without a realm.
+The ticket identifies the client. The authorization id, by which it could act for another user, is ignored, as in
+Kafka: clients send their principal there, or the service (kafka-python), or a name without a realm.
 
 Source: RFC 4752, 3.2; Java's GssKrb5Server, Kafka's SaslServerCallbackHandler.
 """
@@ -25,58 +24,58 @@ if TYPE_CHECKING:
     from pybroker.security.sasl.steps import Outcome, Step
 
 _NO_LAYER = 1
-"""The bit of RFC 4752 that says: what follows is sent as it is."""
+"""The bit of RFC 4752 for no security layer: later bytes are sent unprotected."""
 _OFFER = bytes((_NO_LAYER, 0, 0, 0))
-"""No other layer, and so no largest size of what is sent by one."""
+"""No other layer, so the maximum message size of a layer is 0."""
 _CHOICE_BYTES = 4
-"""The layer and the largest size; an authorization id is behind them."""
+"""The layer and the maximum size; an authorization id follows."""
 _MOST_TOKENS = 8
-"""Of the client, until the context stands; Kerberos takes one, or two."""
+"""Maximum tokens of the client until the context is established; Kerberos needs one or two."""
 
 
 class ContextError(Exception):
-    """A security context refuses a token, or cannot be had; the text is for the broker's log."""
+    """A security context rejects a token, or cannot be created. The message is for the broker's log."""
 
 
 class Context(Protocol):
-    """The accepting side of one security context. Every call may raise ContextError, and takes a thread's time."""
+    """The accepting side of one security context. Every call may raise ContextError, and must run on a thread."""
 
     def accept(self, token: bytes) -> bytes:
-        """Take a token of the client's; returns what is for the client, which may be nothing."""
+        """Process a token of the client. Returns the token for the client, which may be empty."""
 
     @property
     def stands(self) -> bool:
-        """Whether both sides know each other."""
+        """Whether the context is established."""
 
     @property
     def initiator(self) -> str:
-        """The client's principal, with its realm."""
+        """Return the client's principal, with its realm."""
 
     @property
     def realm(self) -> str:
-        """The realm of the broker's own principal."""
+        """Return the realm of the broker's own principal."""
 
     def wrap(self, message: bytes) -> bytes:
         """Sign a message for the client."""
 
     def unwrap(self, token: bytes) -> bytes:
-        """Return what the client has signed."""
+        """Verify a message of the client, and return its content."""
 
 
 class GssapiExchange:
-    """Tokens of the context, an empty one where the last was the broker's, and the choice of a layer."""
+    """Tokens of the context, an empty one if the broker sent the last token, and the choice of a layer."""
 
     def __init__(self, open_context: Callable[[], Context], rules: Iterable[LocalRule]) -> None:
-        """`open_context` makes the context when the first token is there; it may raise ContextError."""
+        """`open_context` creates the context when the first token arrives; it may raise ContextError."""
         self._open = open_context
         self._rules = tuple(rules)
         self._context: Context | None = None
         self._taken = 0
-        # Invariant: the offer has been sent only when the context stands.
+        # Invariant: the offer is sent only after the context is established.
         self._offered = False
 
     def step(self, token: bytes) -> Step:
-        """Take the client's next token."""
+        """Process the client's next token."""
         return Work(partial(self._decide, token))
 
     def _decide(self, token: bytes) -> Outcome:

@@ -1,7 +1,7 @@
 """The accepting side of Kerberos: the broker's use of the system's library (`pybroker.security.kerberos_library`).
 
-Owns which keys are used, and that nothing but Kerberos is negotiated. Must not know SASL's messages. Everything here
-may read files (key table, replay cache, krb5.conf), so it is called by threads alone.
+Owns the choice of keys, and that only Kerberos is negotiated. Must not know SASL's messages. Every call may read
+files (key table, replay cache, krb5.conf), so it must run on a thread.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 class AcceptedContext(LibraryContext):
-    """One client's context, for the broker's keys. Keys are read for each: a changed key table holds from then on."""
+    """One client's context, with the broker's keys. Keys are read for each context, so a changed key table applies at
+    once.
+    """
 
     def __init__(self, settings: KerberosSettings) -> None:
-        """Raises ContextError where the keys, or the library, cannot be had."""
+        """Raises ContextError where the keys or the library are not available."""
         super().__init__(ContextError)
         gssapi = self._gssapi
         store = None if settings.key_table is None else {"keytab": settings.key_table}
@@ -36,7 +38,7 @@ class AcceptedContext(LibraryContext):
     def accept(self, token: bytes) -> bytes:
         """As `Context.accept`."""
         answer: bytes | None = self._called(lambda: self._context.step(token))
-        # A failure that has a token for the client is raised by the next check of the context.
+        # A failure with a token for the client is raised by the next check of the context.
         if self.stands and self._context.mech != self._gssapi.MechType.kerberos:
             raise ContextError("the context is none of Kerberos")
         return answer or b""

@@ -1,6 +1,6 @@
-"""PLAIN: a name and a password in clear (RFC 4616), held against the users of the listener's JAAS text.
+"""PLAIN: a user and a password in plaintext (RFC 4616), verified against the users of the listener's JAAS config.
 
-Owns the one message. Must not know where the users come from.
+Owns the only message. Must not know where the users come from.
 
 Source: Kafka's PlainSaslServer and PlainServerCallbackHandler.
 """
@@ -24,13 +24,13 @@ _PARTS = 3
 
 
 class PlainExchange:
-    """A message of authorization id, user and password, with NUL between them."""
+    """The message of authorization id, user and password, separated by NUL."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
 
     def step(self, token: bytes) -> Step:
-        """Take the only message."""
+        """Process the only message."""
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
@@ -41,7 +41,7 @@ class PlainExchange:
         if not user or not password:
             return Refused(f"no {'password' if user else 'username'} was sent")
         known = self._users.get(user)
-        # A user that there is not is compared too, so that the time says nothing.
+        # An unknown user is compared too, so that the time does not reveal it.
         if not _equal(password, "" if known is None else known) or known is None:
             return Refused(f"invalid username or password of {user!r}", _INVALID)
         if authorization_id not in ("", user):
@@ -50,5 +50,5 @@ class PlainExchange:
 
 
 def _equal(one: str, other: str) -> bool:
-    """Compare in a time that depends on neither text's content; the hashes have one length."""
+    """Compare in a time independent of the content of both texts; their hashes have equal length."""
     return hmac.compare_digest(hashlib.sha256(one.encode()).digest(), hashlib.sha256(other.encode()).digest())

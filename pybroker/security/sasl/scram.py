@@ -1,10 +1,10 @@
 """SCRAM: a client proves that it knows a password, without sending it, and the broker that it knows the user.
 
-Owns the messages of the broker's side, and what is said about users that there are not: the same as about those that
-there are, until the client's proof is wrong. Their salt and iterations are made of the name and of a secret, so that
-they stay the same from one attempt to the next and on every broker. Must not know where credentials are kept.
+Owns the messages of the broker's side. Unknown users get the same responses as known ones until the client's proof
+is wrong. Their salt and iterations are derived from the name and a secret, so they are equal in each attempt and on
+every broker. Must not know where credentials are stored.
 
-Source: RFC 5802; Kafka's ScramSaslServer and ScramMessages, which refuse an unknown user at the first message.
+Source: RFC 5802; Kafka's ScramSaslServer and ScramMessages, which reject an unknown user at the first message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pybroker.security.scram_mechanisms import ScramMechanism
 
 _LONGEST_MESSAGE = 8192
-"""Bytes; the exchange keeps the first message until the second one comes."""
+"""Maximum bytes of a message; the exchange keeps the first message until the second one arrives."""
 _NAME = r"(?:[^=,\x00]|=2C|=3D)+"
 _CLIENT_FIRST = re.compile(
     rf"(?P<gs2>n,(?:a=(?P<authzid>{_NAME}))?,)"
@@ -49,17 +49,17 @@ _SALT_ALPHABET = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class TokenLogins(Protocol):
-    """The delegation tokens, as exchanges ask for them."""
+    """The delegation tokens, for exchanges."""
 
     def salt(self, token_id: str) -> bytes:
-        """Return the salt of a token's password, also of one that there is not."""
+        """Return the salt of a token's password, also for an unknown token id."""
 
     def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
-        """Return what a login is held against; None for a token that there is not, or that has ended."""
+        """Return the values for verifying a login; None for an unknown or expired token."""
 
 
 class _Begun(msgspec.Struct, frozen=True):
-    """What the second message is held against."""
+    """The values for verifying the second message."""
 
     name: str
     credential: ScramCredential
@@ -82,7 +82,7 @@ class ScramExchange:
         decoys: Decoys,
         tokens: TokenLogins | None = None,
     ) -> None:
-        """`credentials` are by user, `nonce` is random and of this exchange alone; without `tokens` there are none."""
+        """`credentials` are by user, `nonce` is random and unique to this exchange; without `tokens` there are none."""
         self._tokens = tokens
         self._mechanism = mechanism
         self._decoys = decoys
@@ -92,7 +92,7 @@ class ScramExchange:
         self._begun: _Begun | None = None
 
     def step(self, token: bytes) -> Step:
-        """Take a message of the client's."""
+        """Process a message of the client."""
         try:
             message = token.decode()
         except UnicodeDecodeError:
@@ -112,14 +112,14 @@ class ScramExchange:
         if _TOKEN_AUTH.search(found["extensions"]):
             return self._first_by_token(name, nonce, found)
         known = self._credentials.get(name)
-        decoy = self._decoys.of(name, self._credentials)  # Made for everybody, so that the time says nothing.
+        decoy = self._decoys.of(name, self._credentials)  # Made for every user: no timing difference.
         credential = decoy if known is None else known
         server_first = _server_first(nonce, credential)
         self._begun = _Begun(name, credential, known is not None, found["gs2"], nonce, found["bare"], server_first)
         return Challenge(server_first.encode())
 
     def _first_by_token(self, token_id: str, nonce: str, found: re.Match[str]) -> Step:
-        """Say the same of every token id: whether there is such a token is asked when the client has sent its proof."""
+        """Respond equally for every token id. Whether the token exists is checked after the client's proof."""
         if self._tokens is None:
             return Refused("the client has a delegation token, and there are none (delegation.token.secret.key)")
         salt = self._tokens.salt(token_id)
@@ -140,7 +140,8 @@ class ScramExchange:
             return Refused("the last message has what is not base64")
         if channel != begun.gs2.encode():
             return Refused("the client has been made to speak of another channel binding than it meant")
-        # The whole of it (RFC 5802, CVE-2024-56128): librdkafka before 2.6.1 sends another, and is refused as by Kafka.
+        # The nonce is compared completely (RFC 5802, CVE-2024-56128). Kafka also rejects the wrong one of librdkafka
+        # before 2.6.1.
         if not hmac.compare_digest(found["nonce"], begun.nonce):
             return Refused("the nonce is not that of this exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
@@ -176,19 +177,19 @@ def _unescaped(name: str) -> str:
 
 
 class Decoys:
-    """Credentials for users that there are not: salt and iterations look like those of one that there is.
+    """Credentials for unknown users, with a salt and iterations like those of a known one.
 
-    What they are made of is secret, and the same on all brokers: the stored key of the first user by name.
+    They are derived from a secret that is equal on all brokers: the stored key of the first user by name.
     """
 
     def __init__(self) -> None:
-        # Invariant: `_models` and `_secret` are of `_credentials`.
+        # Invariant: `_models` and `_secret` are derived from `_credentials`.
         self._credentials: Mapping[str, ScramCredential] = {}
         self._models: tuple[ScramCredential, ...] = (_MODEL,)
         self._secret = b""
 
     def of(self, name: str, credentials: Mapping[str, ScramCredential]) -> ScramCredential:
-        """Return the same credential for a name each time, as long as the credentials stay the same."""
+        """Return the credential of an unknown name, the same in each call with equal credentials."""
         if credentials is not self._credentials:
             names = sorted(credentials)
             self._models = tuple(credentials[name] for name in names) or (_MODEL,)
@@ -197,7 +198,7 @@ class Decoys:
         digest = hmac.digest(self._secret, name.encode(), "sha256")
         like = self._models[int.from_bytes(digest[:8]) % len(self._models)]
         salt = hashlib.shake_256(digest).digest(len(like.salt))
-        if all(byte in _SALT_ALPHABET for byte in like.salt):  # As Kafka's tools make them.
+        if all(byte in _SALT_ALPHABET for byte in like.salt):  # As Kafka's tools create them.
             salt = bytes(_SALT_ALPHABET[byte % len(_SALT_ALPHABET)] for byte in salt)
         return ScramCredential(
             salt=salt, stored_key=bytes(len(like.stored_key)), server_key=b"", iterations=like.iterations

@@ -1,9 +1,9 @@
-"""The exchanges of connections: which mechanism each has chosen, how far it has come, who it is and until when.
+"""The SASL exchanges of connections: chosen mechanism, progress, principal and session lifetime.
 
-Owns a state for each connection that authenticates, which is bounded and goes with the connection, and the rules of
-re-authentication (KIP-368). Must not know how bytes come: `prove` says to the data plane who a connection is.
+Owns a bounded state for each connection that authenticates, which is removed with the connection, and the rules of
+re-authentication (KIP-368). Must not know how bytes arrive: `prove` passes the principal to the data plane.
 
-A connection that has proved itself is forgotten, unless it is going to be asked again.
+The state of an authenticated connection is removed, unless it must re-authenticate.
 
 Source: Kafka's SaslServerAuthenticator and KafkaChannel.
 """
@@ -45,63 +45,63 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.security")
 
 _WORKERS = 2
-"""Threads that do what takes too long for the loop."""
+"""Threads for steps that take too long for the loop."""
 _REAUTHENTICATION_PAUSE_MS = 1000
-"""Kafka lets a client authenticate again once in a second at most."""
+"""Kafka allows a re-authentication at most once a second."""
 
 
 class Client(Protocol):
-    """Whose exchange it is."""
+    """The client of an exchange."""
 
     @property
     def connection(self) -> int:
-        """Number of the connection."""
+        """Return the number of the connection."""
 
     @property
     def listener(self) -> str:
-        """The listener that accepted it."""
+        """Return the listener that accepted the connection."""
 
     @property
     def peer_host(self) -> str:
-        """The client's address."""
+        """Return the client's address."""
 
     @property
     def principal(self) -> tuple[str, str] | None:
-        """Who it is, as kind and name; None while it has not proved that."""
+        """Return the principal's type and name; None before authentication."""
 
 
 class Handshake(NamedTuple):
-    """The answer to SaslHandshake."""
+    """The response to SaslHandshake."""
 
     error_code: ErrorCode
     mechanisms: tuple[str, ...] = ()
     fails: bool = False
-    """Whether the connection ends with the answer."""
+    """Whether the connection is closed after the response."""
 
 
 class Authenticated(NamedTuple):
-    """The answer to SaslAuthenticate."""
+    """The response to SaslAuthenticate."""
 
     error_code: ErrorCode
     error_message: str | None = None
     token: bytes = b""
     session_lifetime_ms: int = 0
     fails: bool = False
-    """Whether the connection ends with the answer."""
+    """Whether the connection is closed after the response."""
 
 
 class _Session(msgspec.Struct, gc=False):
-    """How far one connection has come."""
+    """The state of one connection."""
 
     mechanism: str
     exchange: Exchange | None
-    """None between a proof and the next handshake."""
+    """None between an authentication and the next handshake."""
     proved: Principal | None = None
-    """Who it was before it authenticates again; None the first time."""
+    """The principal before a re-authentication; None the first time."""
     by_token: bool = False
-    """Whether that was by a delegation token."""
+    """Whether that principal authenticated by a delegation token."""
     bad_mechanism: str | None = None
-    """What it asked for instead, when it began again: its next token is refused."""
+    """Another mechanism in the handshake of a re-authentication: the next token is rejected."""
     began_again_ms: int | None = None
 
 
@@ -119,8 +119,9 @@ class SaslServer:
         tokens: TokenLogins | None = None,
         builder: Callable[[Proof], Principal] | None = None,
     ) -> None:
-        """`prove` says who a connection is, and for how many ms, before it is answered; `nonce` makes random texts.
-        Without `tokens` nobody logs in by a delegation token; without `builder` a name that is proved is a user's.
+        """`prove` passes a connection's principal and session lifetime in ms to the data plane, before the response;
+        `nonce` returns random texts. Without `tokens` a login by delegation token fails. Without `builder` an
+        authenticated name is a `User`.
         """
         self._builder = builder
         self._tokens = tokens
@@ -129,38 +130,38 @@ class SaslServer:
         self._prove = prove
         self._nonce = nonce
         self._wall_ms = wall_ms
-        # Invariant: a connection is here from its handshake until it ends, or proves itself for good.
+        # Invariant: a connection is here from its handshake until it is closed, or authenticates without a lifetime.
         self._sessions: dict[int, _Session] = {}
-        # Threads are made when there is work first, and wait for more.
+        # Threads are started on demand, and kept for more work.
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pybroker-sasl")
         self._validators: dict[BearerSettings, Validator] = {}
         self._decoys = {name: Decoys() for name in SCRAM_BY_NAME}
 
     def __len__(self) -> int:
-        """Return how many connections have a state."""
+        """Return the number of connections with a state."""
         return len(self._sessions)
 
     def reconfigure(self, listeners: Mapping[str, ListenerSasl]) -> None:
-        """Take changed settings; they hold for every handshake from now on."""
+        """Apply changed settings to all later handshakes."""
         self._listeners = listeners
         settings = {one.bearer for one in listeners.values()}
         self._validators = {one: kept for one, kept in self._validators.items() if one in settings}
 
     def forget(self, connection: int) -> None:
-        """Drop the state of a connection that has ended."""
+        """Remove the state of a closed connection."""
         self._sessions.pop(connection, None)
 
     def close(self) -> None:
-        """End the threads; what they do is not waited for."""
+        """Stop the threads without waiting for their work."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def is_by_token(self, connection: int) -> bool:
-        """Whether a connection has proved who it is by a delegation token; its session ends with the token."""
+        """Whether a connection authenticated by a delegation token; its session ends with the token."""
         session = self._sessions.get(connection)
         return session is not None and session.by_token
 
     def handshake(self, client: Client, mechanism: str, *, bare: bool = False) -> Handshake:
-        """Begin an exchange, or say which mechanisms there are; `bare`: its tokens are frames of their own."""
+        """Start an exchange, or return the enabled mechanisms; `bare`: its tokens are frames of their own."""
         session = self._sessions.get(client.connection)
         offered = self._listeners.get(client.listener)
         if offered is None:
@@ -172,7 +173,7 @@ class SaslServer:
             return Handshake(ErrorCode.ILLEGAL_SASL_STATE)
         if mechanism not in offered.mechanisms:
             names = ", ".join(offered.mechanisms)
-            # A client without SASL queries by an empty name what the listener expects (pybroker.client.mismatches).
+            # A client without SASL sends an empty name to detect the security protocol (pybroker.client.mismatches).
             level = logging.WARNING if mechanism else logging.DEBUG
             self._note(client, f"asked for the SASL mechanism {mechanism[:64]!r}, {client.listener} has {names}", level)
             return Handshake(ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered.mechanisms, fails=True)
@@ -185,7 +186,7 @@ class SaslServer:
         return Handshake(ErrorCode.NONE, offered.mechanisms)
 
     def authenticate(self, client: Client, token: bytes) -> Authenticated | Coroutine[None, None, Authenticated]:
-        """Take a client's token; where a mechanism has work for a thread, the answer is to be awaited."""
+        """Process a client's token. Where the mechanism needs a thread, the response must be awaited."""
         session = self._sessions.get(client.connection)
         if session is None or session.exchange is None:
             if client.principal is None:
@@ -199,14 +200,14 @@ class SaslServer:
         return self._work(client, session, step) if isinstance(step, Work) else self._decide(client, session, step)
 
     async def _work(self, client: Client, session: _Session, work: Work) -> Authenticated:
-        """Have a thread make the step. A connection sends nothing meanwhile that is worked on, but it may end."""
+        """Run the step on a thread. The connection sends no token meanwhile, but it may be closed."""
         step = await asyncio.get_running_loop().run_in_executor(self._workers, work.decide)
         if self._sessions.get(client.connection) is not session:
             return Authenticated(ErrorCode.ILLEGAL_SASL_STATE, fails=True)
         return self._decide(client, session, step)
 
     def _decide(self, client: Client, session: _Session, step: Outcome) -> Authenticated:
-        """Answer what a mechanism has made of a token."""
+        """Respond to the result of a token."""
         if isinstance(step, Challenge):
             return Authenticated(ErrorCode.NONE, token=step.token)
         if isinstance(step, Refused):
@@ -245,7 +246,7 @@ class SaslServer:
         )
 
     def _validator(self, settings: BearerSettings) -> Validator:
-        """Return what checks a listener's tokens: the same as long as its settings stay, as it keeps keys."""
+        """Return the validator of a listener's tokens: the same while its settings are equal, as it caches keys."""
         found = self._validators.get(settings)
         if found is None:
             found = self._validators[settings] = Validator(settings, self._wall_ms)
@@ -256,7 +257,7 @@ class SaslServer:
         return began is None or self._wall_ms() - began >= _REAUTHENTICATION_PAUSE_MS
 
     def _lifetime_ms(self, client: Client, mechanism: str, expires_ms: int | None) -> int | None:
-        """Return for how many ms a proof holds, None for good."""
+        """Return the lifetime of a session in ms, None for unlimited."""
         offered = self._listeners.get(client.listener)
         most = 0 if offered is None else offered.max_reauth_ms.get(mechanism, 0)
         lifetimes = [most] if most else []

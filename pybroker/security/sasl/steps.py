@@ -1,7 +1,7 @@
-"""What a mechanism makes of a client's token: a challenge, a proof, a refusal, or work that ends in one of these.
+"""The result of a client's token: a challenge, a success, a failure, or work that ends in one of these.
 
-Owns these shapes. A mechanism is a machine that reads no clock, rolls no dice and does no I/O; what it needs of either
-it is made with.
+Owns these types. A mechanism is a state machine without clock, randomness and I/O; such values are arguments of its
+constructor.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """The exchange goes on: this is for the client, which answers it."""
+    """The exchange continues: these bytes are sent to the client, which responds."""
 
     token: bytes
 
 
 class Proved(msgspec.Struct, frozen=True):
-    """The client is who it says."""
+    """The client is authenticated."""
 
     name: str
     """The user."""
     token: bytes = b""
-    """The last word of the exchange, for the client."""
+    """The final message to the client."""
     expires_ms: int | None = None
-    """When the credential ends, ms since 1970; None for never."""
+    """Expiry of the credential, ms since 1970; None for never."""
     by_token: bool = False
-    """Whether a delegation token stood for the user's password."""
+    """Whether a delegation token replaced the user's password."""
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The client is not who it says, or says it wrongly. The exchange is over."""
+    """The authentication failed, or a message is invalid. The exchange is over."""
 
     reason: str
-    """For the broker's log, without anything secret."""
+    """For the broker's log, without secrets."""
     words: str | None = None
-    """For the client; None for those that say nothing of why, as the reason could say which users there are."""
+    """For the client; None where the reason could reveal which users exist."""
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What is decided takes too long for the loop, or waits for others: a worker thread is to call this."""
+    """The step takes too long for the loop, or waits for others: a worker thread must call it."""
 
     decide: Callable[[], Challenge | Proved | Refused]
-    """Makes the step. Nobody uses the exchange meanwhile."""
+    """Executes the step. The exchange is not used meanwhile."""
 
 
 Outcome = Challenge | Proved | Refused
-"""What is sure."""
+"""A result without further work."""
 Step = Outcome | Work
-"""What an exchange answers."""
+"""The result of a step."""
 
 
 class Exchange(Protocol):
-    """One client's exchange by one mechanism."""
+    """One client's exchange with one mechanism."""
 
     def step(self, token: bytes) -> Step:
-        """Take the client's next token. After a proof or a refusal it is not called again."""
+        """Process the client's next token. Not called again after a success or a failure."""

@@ -1,12 +1,12 @@
-"""JSON Web Tokens: what is held against a listener's settings before a token says who its bearer is.
+"""JSON Web Tokens: validation against a listener's settings.
 
-Owns both kinds: tokens that an issuer has signed, by keys of its JWKS (KIP-768), and tokens that nobody has signed.
-Nothing of a token decides how it is checked: a key has an algorithm of its own kind, and a token without a signature is
-one of the second kind or is refused. Calls are for worker threads. Must not know exchanges.
+Owns both kinds: tokens signed by an issuer, with keys of its JWKS (KIP-768), and unsigned tokens. No part of a token
+selects its validation: a key has an algorithm of its own, and a token without a signature is rejected unless the
+listener accepts unsigned ones. Calls must run on worker threads. Must not know exchanges.
 
-Keys are got when a token comes first, and again when they are old; meanwhile tokens are checked by those that are
-there. A key that is not among them has the keys got again, once in a minute at most, for all clients and keys: the
-token is refused until then, as in Kafka.
+Keys are fetched for the first token, and again when they are old; meanwhile tokens are validated with the cached
+keys. An unknown key id triggers a fetch, at most once a minute for all clients and keys: the token is rejected until
+then, as in Kafka.
 
 Source: Kafka's BrokerJwtValidator, RefreshingHttpsJwks and OAuthBearerUnsecuredJws; RFC 7519, RFC 8725.
 """
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.security")
 
 _UNKNOWN_PAUSE_S = 60
-"""Keys are not got again for an unknown key before that, Kafka's `MISSING_KEY_ID_CACHE_IN_MS`."""
+"""Minimum interval of fetches for unknown key ids, Kafka's `MISSING_KEY_ID_CACHE_IN_MS`."""
 _FETCH_S = 10
 _LARGEST_KEYS = 1024**2
-"""Bytes of a JWKS."""
+"""Maximum bytes of a JWKS."""
 _PARTS = 3
 _ALGORITHMS = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-"""By the type of a key. None of them is a secret that the issuer and the broker share."""
+"""Algorithms by the type of a key. None uses a secret shared with the issuer."""
 
 
 class Bearer(NamedTuple):
-    """Who a token speaks for."""
+    """The subject of a token."""
 
     user: str
     expires_ms: int
 
 
 class TokenError(ValueError):
-    """A token is refused. The words, which show nothing of it that could be used, say why."""
+    """A token is rejected. The message has the reason, without usable parts of the token."""
 
     def __init__(self, words: str, status: str = "invalid_token", scope: str | None = None) -> None:
         """`status` and `scope` are for the client (RFC 7628)."""
@@ -63,7 +63,7 @@ class TokenError(ValueError):
 
 
 class Validator:
-    """Checks the tokens of one listener. For any thread."""
+    """Validates the tokens of one listener. For any thread."""
 
     def __init__(self, settings: BearerSettings, wall_ms: Callable[[], int]) -> None:
         self.settings = settings
@@ -71,7 +71,7 @@ class Validator:
         self._keys = None if settings.keys is None else Keys(settings.keys)
 
     def check(self, token: str) -> Bearer:
-        """Return who a token speaks for; raises TokenError."""
+        """Validate a token and return its subject. Raises TokenError."""
         settings = self.settings
         claims = _unsigned_claims(token) if self._keys is None else _signed_claims(token, self._keys, settings)
         now_s, skew_s = self._wall_ms() / 1000, settings.skew_s
@@ -98,23 +98,23 @@ class Validator:
 
 
 class Keys:
-    """The keys of one issuer, by id. For any thread; one thread at a time gets them."""
+    """The keys of one issuer, by id. For any thread; one thread at a time fetches them."""
 
     def __init__(self, source: KeySource, now_s: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._now_s = now_s
         self._lock = threading.Lock()
-        # What follows is read and changed with the lock.
+        # Guarded by the lock.
         self._keys: dict[str | None, dict[str, Any]] | None = None
         self._got_s = 0.0
         self._asked_for_unknown_s: float | None = None
         self._failures = 0
         self._not_before_s = 0.0
-        # Not None while keys are got.
+        # Not None while keys are fetched.
         self._fetch: Future[None] | None = None
 
     def find(self, key_id: str | None) -> dict[str, Any]:
-        """Return a key as its JWK; of a token without an id the only one. Raises TokenError."""
+        """Return a key as its JWK; without an id the only one. Raises TokenError."""
         with self._lock:
             fetch = self._begin_if_due(key_id)
             first = self._keys is None
@@ -132,7 +132,7 @@ class Keys:
         return found
 
     def _begin_if_due(self, key_id: str | None) -> Future[None] | None:
-        """Have the keys got where they are old, or lack one; return what ends with it. Called with the lock."""
+        """Start a fetch where the keys are old, or lack one. Returns its future. Called with the lock."""
         now = self._now_s()
         if self._fetch is None and now >= self._not_before_s and self._is_due(key_id, now):
             self._fetch = Future()
@@ -170,7 +170,7 @@ class Keys:
 
 
 def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
-    """Get a JWKS, and return its keys for signatures by id; raises OSError and ValueError."""
+    """Fetch a JWKS, and return its signature keys by id. Raises OSError and ValueError."""
     parts = urlsplit(source.url)
     if parts.scheme == "file":
         with open(unquote(parts.path), "rb") as file:
@@ -193,8 +193,8 @@ def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
 
 
 def _signed_claims(token: str, keys: Keys, settings: BearerSettings) -> Mapping[str, Any]:
-    """Return the claims of a token whose signature, audience and issuer are right; times are checked later."""
-    import jwt  # of the extra `oauth`, which not every broker has
+    """Return the claims of a token with valid signature, audience and issuer; times are checked later."""
+    import jwt  # of the extra `oauth`, which may be missing
 
     try:
         header = jwt.get_unverified_header(token)
@@ -225,7 +225,7 @@ def _signed_claims(token: str, keys: Keys, settings: BearerSettings) -> Mapping[
 
 
 def _unsigned_claims(token: str) -> Mapping[str, Any]:
-    """Return the claims of a token that nobody has signed, and that says so."""
+    """Return the claims of an unsigned token whose header has the algorithm none."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         raise TokenError(f"the token has {len(parts)} parts, not {_PARTS}")
@@ -246,7 +246,7 @@ def _json(part: str) -> Mapping[str, Any]:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """Return a time in seconds since 1970; None where it is not said. Raises TokenError for what is none."""
+    """Return a time in seconds since 1970; None for a missing claim. Raises TokenError for an invalid one."""
     value = claims.get(name)
     if value is None:
         return None
