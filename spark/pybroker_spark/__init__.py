@@ -1,8 +1,8 @@
-"""Spark for pybroker, the only distribution that needs PySpark.
+"""Spark for pybroker, the only distribution that depends on PySpark.
 
-Owns what is Spark's: session defaults, the data source `pybroker`, and tokens by which tasks sign in. Knows nothing of
-the broker but `pybroker.client`'s public face. Importing this package starts nothing, and imports neither PySpark nor a
-client: the first call of one of its functions does.
+Owns the Spark side: session defaults, the data source `pybroker`, and delegation tokens of tasks. It uses only the
+public API of `pybroker.client`. Importing this package starts nothing, and imports neither PySpark nor a client: the
+first call of one of its functions does.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `pybroker` known to a session: `spark.read.format("pybroker")`."""
+    """Register the format `pybroker` in a session: `spark.read.format("pybroker")`."""
     from pybroker_spark.source import datasource
 
     datasource.register(spark)
 
 
 def source_metrics(source: SourceProgress) -> dict[str, str]:
-    """Return how far a source of a query's progress is behind the newest records, as Spark's Kafka connector has it.
+    """Return the lag of a source behind the newest records, with the metrics of Spark's Kafka connector.
 
-    `source` is one of `query.lastProgress.sources`; Spark gives the format pybroker no place for these metrics.
+    `source` is one of `query.lastProgress.sources`; Spark has no field for these metrics of a Python source.
     """
     from pybroker_spark import progress
 
@@ -50,9 +50,9 @@ def source_metrics(source: SourceProgress) -> dict[str, str]:
 
 
 def write_updates(frame: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
-    """Return a writer of a stream in output mode `update`: its rows replace older ones of their key.
+    """Return a stream writer for output mode `update`: its rows replace older ones with the same key.
 
-    `options` are those of a write by the format pybroker. A micro-batch that comes again after a crash writes its
+    `options` are those of a write by the format pybroker. A micro-batch that is repeated after a crash writes its
     records again.
     """
     from pybroker_spark import updates
@@ -67,10 +67,10 @@ def delegated(
     mechanism: str = "SCRAM-SHA-512",
     max_lifetime_ms: int = -1,
 ) -> Delegation:
-    """Return what makes a delegation token for tasks, in a `with`: its `options` are for the format.
+    """Return a context manager that owns a delegation token for tasks; its `options` are for the format.
 
-    `properties` are a client's, with credentials that stay in this program; `mechanism` is that of SCRAM by which tasks
-    show the token, and `max_lifetime_ms` how long it may live (below 0: as long as brokers allow). Raises
+    `properties` are a client's, with credentials that stay in this program. `mechanism` is the SCRAM mechanism with
+    which tasks use the token, and `max_lifetime_ms` its maximum lifetime (below 0: the brokers' maximum). Raises
     DelegationError.
     """
     from pybroker_spark.delegation import Delegation

@@ -1,6 +1,6 @@
-"""The command `pybroker-spark`: its subcommands are the jobs, and what is to be done about ledgers.
+"""The command `pybroker-spark`, with the jobs and the maintenance of ledgers as subcommands.
 
-Owns the list of subcommands. A job's options are its own; ledgers' are `ledger_command`'s.
+Owns the list of subcommands. A job declares its own options; those of ledgers are in `ledger_command`.
 """
 
 from __future__ import annotations

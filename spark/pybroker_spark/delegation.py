@@ -1,11 +1,11 @@
-"""Delegation tokens for tasks (KIP-48): credentials stay in the driver's program, and tasks sign in by a token.
+"""Delegation tokens for tasks (KIP-48): credentials stay in the driver's program, and tasks authenticate by a token.
 
-Owns one token of one cluster: it is made, and known to every broker, before a task needs it, renewed by a thread of the
-driver's program, and ended when the work is done. Source, sink and load get it as settings of their clients and must
-not know where it comes from. No message, line of the log or `repr` shows its secret, nor the credentials.
+Owns one token of one cluster. It is created, and known to every broker, before a task needs it, renewed by a thread
+of the driver's program, and expired at the end. Source, sink and load get it as client settings and must not know
+where it comes from. No message, log line or `repr` contains its secret or the credentials.
 
-A source that is written in Python has no process of its own that lives as long as its query (`docs/adr/0091`): the
-program that begins the query has, so the token is that program's.
+A Python data source has no process that lives as long as its query (`docs/adr/0091`). The program that starts the
+query has, so that program owns the token.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 _PROTOCOLS: Final = ("SASL_SSL", "SASL_PLAINTEXT")
 _MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OWN: Final = ("sasl.", "ssl.keystore.", "ssl.key.", "ssl.certificate.")
-"""How settings begin that are the driver's credentials, or say how it gets them."""
+"""Prefixes of settings that contain the driver's credentials, or define their source."""
 _SECURITY: Final = ("security.", "sasl.", "ssl.")
 _SERVERS: Final = "bootstrap.servers"
 _RENEWED_AT: Final = 0.75
-"""The share of a token's time after which it is renewed, as Spark renews its own (spark.security.credentials.*)."""
+"""The share of a token's lifetime after which it is renewed, as in Spark (spark.security.credentials.*)."""
 _KNOWN_S: Final = 10.0
-"""How long brokers may take to learn of a token."""
+"""Timeout in seconds until all brokers know a new token."""
 _POLL_INTERVAL_S: Final = 0.05
 _ASK_MS: Final = 5_000
 _LONGEST_REST_S, _SHORTEST_REST_S = 60.0, 1.0
 _LEAVE_S: Final = 10.0
 LONGEST: Final = -1
-"""As long as brokers let a token live: their delegation.token.max.lifetime.ms."""
+"""The longest lifetime that brokers allow: their delegation.token.max.lifetime.ms."""
 
 
 class DelegationError(Exception):
-    """There is no token for tasks; the text says why, and what would be right."""
+    """There is no token for tasks. The message has the reason and the fix."""
 
 
 class Delegation:
-    """A token while it is open (`with`), in the driver's program; to tasks travel its `options` or `properties`."""
+    """Owns a token in the driver's program while it is open (`with`); tasks get its `options` or `properties`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Delegation:
         raise TypeError("a Delegation has the driver's credentials and stays there: hand its options to tasks")
 
     def __enter__(self) -> Self:
-        """Have the token made, and wait until brokers know it. Raises DelegationError."""
+        """Create the token, and wait until all brokers know it. Raises DelegationError."""
         begun_s = time.time()
         try:
             with self._admin() as admin:
@@ -105,29 +105,29 @@ class Delegation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the token. Where that fails the log says until when it can be used."""
+        """Expire the token. After a failure the log has the time until which it is valid."""
         if self._renewal is not None:
             self._renewal.stop()
         self._end()
 
     @property
     def token_id(self) -> str:
-        """What brokers call the token; it is no secret. Empty while there is none."""
+        """Return the token id, which is no secret; empty while there is no token."""
         return "" if self._token is None else self._token.token_id
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The properties that were given, with the token in place of the credentials. Raises DelegationError."""
+        """Return the given properties, with the token instead of the credentials. Raises DelegationError."""
         return self.properties_of(self._given)
 
     @property
     def options(self) -> dict[str, str]:
-        """The same as options of the format `pybroker`: `kafka.*`, the servers included. Raises DelegationError."""
+        """Return them as options of the format `pybroker`: `kafka.*`, including the servers. Raises DelegationError."""
         given = {f"kafka.{key}": str(value) for key, value in self.properties.items()}
         return {f"kafka.{_SERVERS}": self.bootstrap_servers, **given}
 
     def properties_of(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a client's properties with the token in place of credentials. Raises DelegationError."""
+        """Return a client's properties with the token instead of credentials. Raises DelegationError."""
         if self._token is None:
             raise DelegationError("the delegation token is not made yet, or has ended: use it inside of `with`")
         kept = {key: value for key, value in properties.items() if not key.startswith(_OWN)}
@@ -138,7 +138,9 @@ class Delegation:
         return Admin(self.bootstrap_servers, AdminSettings.acting(self._given))
 
     def _wait_until_known(self, admin: Admin) -> None:
-        """Sign in by the token at every broker: one learns of it a moment after the controller has made it."""
+        """Authenticate by the token at every broker: a broker learns of a token shortly after the controller creates
+        it.
+        """
         deadline = time.monotonic() + _KNOWN_S
         by_token = AdminSettings.acting(self.properties)
         asking = {**by_token, "default.api.timeout.ms": str(_ASK_MS), "request.timeout.ms": str(_ASK_MS)}
@@ -168,7 +170,7 @@ class Delegation:
 
 @contextmanager
 def delegated_plan(plan: LoadPlan) -> Iterator[LoadPlan]:
-    """A load whose clients sign in by tokens, one for each cluster and user, which end with it.
+    """Yield a load plan whose clients authenticate by tokens, one for each cluster and user, which expire at the end.
 
     Raises DelegationError.
     """
@@ -185,17 +187,17 @@ def delegated_plan(plan: LoadPlan) -> Iterator[LoadPlan]:
 
 
 class _Renewal:
-    """Renews a token while it is open, until it ends for good."""
+    """Renews an open token until its maximum lifetime."""
 
     def __init__(self, admin: Any, token: Token, begun_s: float) -> None:
         self._admin, self._token = admin, token
         self._ahead_s = begun_s - token.issued_ms / 1000
-        """By how much this machine's clock is ahead of the brokers'."""
+        """The offset of this machine's clock from the brokers'."""
         self._stopped = threading.Event()
         self.thread = threading.Thread(target=self._run, name="delegation-token", daemon=True)
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stopped.set()
         self.thread.join(_LEAVE_S)
 

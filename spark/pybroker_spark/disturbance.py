@@ -1,4 +1,4 @@
-"""What clients have met of brokers that went away, as loads, writes and their reports say it."""
+"""The effects of broker failures on clients, for reports of loads and writes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What a client has met of brokers that went away."""
+    """The effects of broker failures on a client."""
 
     gap_s: float = 0.0
-    """The longest time in which records of a producer waited and none was acknowledged."""
+    """The longest time in seconds during which records of a producer waited without any acknowledgement."""
     retries: int = 0
-    """Records that a producer sent again, once for each time."""
+    """Records that a producer sent again, counted for each retry."""
     leader_changes: int = 0
-    """How often a partition came to another leader."""
+    """Number of leader changes of partitions."""
 
     @classmethod
     def of_metrics(cls, metrics: Mapping[str, float]) -> Self:
-        """What a native client's `metrics()` say."""
+        """Read it from a native client's `metrics()`."""
         return cls(
             metrics.get("acknowledgement-gap-max", 0.0) / 1000,
             int(metrics.get("record-retry-total", 0)),
@@ -32,7 +32,7 @@ class Disturbance:
 
     @classmethod
     def of_all(cls, met: Iterable[Disturbance]) -> Self:
-        """What several clients have met: the longest gap, the sums of the rest."""
+        """Combine several clients: the longest gap, and the sums of the other values."""
         every = list(met)
         return cls(
             max((one.gap_s for one in every), default=0.0),
@@ -42,7 +42,7 @@ class Disturbance:
 
     @property
     def is_one(self) -> bool:
-        """Whether brokers disturbed the client at all; every producer waits a little for acknowledgements."""
+        """Whether there were any retries or leader changes; every producer waits a little for acknowledgements."""
         return bool(self.retries or self.leader_changes)
 
     def __str__(self) -> str:
@@ -51,11 +51,11 @@ class Disturbance:
 
 
 UNDISTURBED = Disturbance()
-"""No broker went away."""
+"""No broker failed."""
 
 
 def log_disturbance(what: str, met: Iterable[Disturbance]) -> None:
-    """Log at WARN what the tasks that wrote `what` have met, where they met anything."""
+    """Log at WARN the disturbance of the tasks that wrote `what`, if there was any."""
     whole = Disturbance.of_all(met)
     if whole.is_one:
         _log.warning("%s was written through %s", what, whole)

@@ -1,7 +1,7 @@
-"""What Spark's progress of a query says of a source: how far it is behind the newest records.
+"""Metrics of a source from a query's progress: its lag behind the newest records.
 
-Spark asks a source in Python for no metrics. Owns their computation from the offsets that the progress has, by the
-names of Spark's Kafka connector.
+Spark supports no metrics of a Python source. Owns their computation from the offsets in the progress, with the names
+of Spark's Kafka connector.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def source_metrics(source: SourceProgress) -> dict[str, str]:
     """Return `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` and `avgOffsetsBehindLatest` of one source of a
-    micro-batch, as `metrics` has them with Spark's Kafka connector; nothing before the first micro-batch.
+    micro-batch.
+
+    They equal `metrics` of Spark's Kafka connector; the result is empty before the first micro-batch.
     """
     if not source.endOffset or not source.latestOffset:
         return {}

@@ -1,7 +1,7 @@
-"""A Spark session with defaults that suit Python work beside a broker on one machine.
+"""A Spark session with defaults for Python programs beside a broker on one machine.
 
-Owns the settings and the reason for each. Must not know what a job does with the session. Stands before any record's
-way: it is called once by a program that wants Spark.
+Owns the settings and the reason for each. Must not know the use of the session. A program calls it once, before it
+reads any record.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 
-#: Arrow's vectors for Java check the null bit of each value when it is read, which Spark has just done.
+#: Arrow's vectors for Java check the null bit of each value on access, which Spark has just done.
 _READ_ONCE: Final = "-Darrow.enable_null_check_for_get=false"
 
-#: What every session starts from, before the caller's own settings.
+#: The settings of every session, overridden by the caller's.
 SETTINGS: Final[Mapping[str, str]] = {
-    # Driver and executors of a local master talk to each other only: nothing is opened to a network.
+    # Driver and executors of a local master only connect to each other: no port is open to the network.
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
-    # No web page unless it is asked for: it takes a port and half a second.
+    # No web UI by default: it needs a port and half a second.
     "spark.ui.enabled": "false",
     # JVM and Python workers exchange rows by a Unix socket: a short task takes a third of the time of loopback TCP.
     "spark.python.unix.domain.socket.enabled": "true",
     # A barrier job with more tasks than slots fails in two seconds with SPARK-24819, not after ten silent minutes.
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "1",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
-    # A Python data source may push filters down; without this PySpark refuses a reader that defines `pushFilters`.
+    # Required for filter pushdown: without it PySpark rejects a reader that defines `pushFilters`.
     "spark.sql.python.filterPushdown.enabled": "true",
-    # One rename less per file of a streaming checkpoint: 110 ms a micro-batch in place of 189 on ext4.
+    # One rename less for each file of a streaming checkpoint: 110 ms a micro-batch instead of 189 on ext4.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    # 3 to 7 % less CPU time of the JVM for Arrow rows from Python; a job's own Java options come after these.
+    # 3 to 7 % less CPU time of the JVM for Arrow rows from Python; a job's own Java options follow these.
     "spark.driver.defaultJavaOptions": _READ_ONCE,
     "spark.executor.defaultJavaOptions": _READ_ONCE,
     "spark.sql.session.timeZone": "UTC",
@@ -49,7 +49,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "8",
 }
 
-#: How masters begin whose executors run on this machine: a standalone master on loopback has no worker elsewhere.
+#: Prefixes of masters whose executors run on this machine: a standalone master on loopback has only local workers.
 _HERE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
 _CONNECT: Final = "sc://"
@@ -60,20 +60,20 @@ _MASTER: Final = re.compile(
 )
 _ANSWER_S: Final = 10.0
 
-#: Where executors run on other machines, they have to reach the driver.
+#: Settings that are omitted where executors run on other machines, which connect to the driver.
 LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
 
 
 class SessionError(Exception):
-    """Spark cannot be started; the text says what to do."""
+    """Spark cannot be started. The message has the fix."""
 
 
 class MasterError(SessionError, ValueError):
-    """A master that Spark cannot start with; the text names it and what would be right."""
+    """An invalid or unreachable master. The message has its name and the expected value."""
 
 
 def check_master(master: str) -> None:
-    """Find out in a moment what Spark says after minutes, in traces: that a master is none, or does not answer.
+    """Check quickly for an invalid or unreachable master, which Spark reports after minutes, with stack traces.
 
     Raises MasterError.
     """
@@ -102,7 +102,7 @@ def check_master(master: str) -> None:
 
 
 def check_java() -> None:
-    """Find out what Spark reports in a trace: that there is no Java to start it with. Raises SessionError."""
+    """Check for a missing Java, which Spark reports with a stack trace. Raises SessionError."""
     home = os.environ.get("JAVA_HOME")
     if not _is_submitted() and shutil.which("java", path=f"{home}/bin" if home else None) is None:
         raise SessionError(
@@ -116,14 +116,14 @@ def session(
 ) -> SparkSession:
     """Return the running Spark session, or start one with `SETTINGS` overridden by `settings`.
 
-    In a program that spark-submit runs, its `--master` and `--conf` stand where the caller says nothing else; elsewhere
-    the master is `local[*]`. The driver is bound to loopback where the master is local or listens there itself.
+    In a program run by spark-submit, its `--master` and `--conf` are the defaults of the caller's values; otherwise
+    the default master is `local[*]`. The driver binds to loopback where the master is local or listens there itself.
 
-    The workers run this interpreter: without `PYSPARK_PYTHON` Spark takes the first `python3` of the search path, which
-    lacks the packages of the environment. A variable that is set already stays as it is.
+    Workers run this Python interpreter: without `PYSPARK_PYTHON` Spark uses the first `python3` of the search path,
+    which lacks the packages of the environment. If the variable is set, it is unchanged.
 
-    Raises `ModuleNotFoundError` where PySpark is not installed, MasterError where the master cannot be, and
-    SessionError where there is no Java.
+    Raises `ModuleNotFoundError` where PySpark is not installed, MasterError for an invalid or unreachable master,
+    and SessionError without Java.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -148,12 +148,12 @@ def _is_submitted() -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """The settings that spark-submit was given, where this program is run by it."""
+    """Return the settings of spark-submit, where it runs this program."""
     if not _is_submitted():
         return {}
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
     given = dict(SparkConf().getAll())
-    given.pop("spark.app.name", None)  # the file's name, unless somebody says another
+    given.pop("spark.app.name", None)  # the file's name by default
     return given

@@ -1,7 +1,7 @@
-"""What Spark's exceptions hold: the causes in the JVM, and the sentence for a user.
+"""The content of Spark's exceptions: the causes in the JVM, and a message for the user.
 
-Owns the way from an exception of PySpark to its causes. Goes by Spark's error conditions and by the classes of
-exceptions, never by their texts. Must not know what a program does with them.
+Owns the conversion from an exception of PySpark to its causes. It depends on Spark's error conditions and exception
+classes, never on texts. Must not know how programs handle them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: What a program meets as exceptions of Spark.
+#: The exceptions of Spark in a program.
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 
@@ -28,26 +28,26 @@ class Cause:
     kind: str
     """Its class."""
     condition: str
-    """Spark's error condition, or nothing."""
+    """Spark's error condition, or empty."""
     parameters: Mapping[str, str]
     """The parameters of the condition."""
     message: str
 
     @property
     def sentence(self) -> str:
-        """The message; of an error of Python only its own, which stands at the end of its traceback."""
+        """Return the message; of a Python error only the message at the end of its traceback."""
         return python_error(self.message) or self.message.strip()
 
 
 _TRACEBACK = "Traceback (most recent call last):"
 _NESTED = "Caused by " + _TRACEBACK
-"""PySpark puts the traceback of what it could not load into the message of an exception of its own."""
+"""Prefix by which a message of PySpark quotes the traceback of a module that could not be loaded."""
 
 
 def python_error(text: str) -> str | None:
-    """Return what an error of Python says at the end of its traceback, in a text of Spark's that holds one.
+    """Return the message of a Python error at the end of its traceback, from a text of Spark that contains one.
 
-    Of several tracebacks the first counts where the later ones came up while it was handled, else the last.
+    Of several tracebacks the first counts where the later ones occurred during its handling, else the last.
     """
     if _TRACEBACK not in text:
         return None
@@ -57,7 +57,7 @@ def python_error(text: str) -> str | None:
 
 
 def causes(error: Exception) -> Iterator[Cause]:
-    """The exceptions of the JVM behind one of `SPARK_ERRORS`, the outermost first."""
+    """Yield the exceptions of the JVM behind one of `SPARK_ERRORS`, the outermost first."""
     java: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     while java is not None:
         kind = java.getClass().getName()
@@ -71,6 +71,6 @@ def causes(error: Exception) -> Iterator[Cause]:
 
 
 def sentence(error: Exception) -> str:
-    """One of `SPARK_ERRORS` as its innermost cause says it."""
+    """Return the message of the innermost cause of one of `SPARK_ERRORS`."""
     chain = list(causes(error))
     return chain[-1].sentence if chain else python_error(str(error)) or str(error).partition("\n")[0]

@@ -1,7 +1,7 @@
-"""Streams of updates: rows that replace older ones of their key, as output mode `update` has them.
+"""Streams of updates: rows that replace older ones of their key, as in output mode `update`.
 
-Spark takes no updates for a sink in Python (its `SupportsStreamingUpdateAsAppend` is for the JVM), so each micro-batch
-is written as a batch.
+Spark supports no updates for a Python sink (its `SupportsStreamingUpdateAsAppend` is for the JVM), so each
+micro-batch is written as a batch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FORMAT = "pybroker"
 
 
 def write_updates(frame: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
-    """Return a writer of a stream in output mode `update`, with the `options` of a write by the format.
+    """Return a stream writer for output mode `update`, with the `options` of a write by the format.
 
-    A micro-batch that comes again after a crash writes its records again. That changes nothing for readers that keep
-    the newest record of each key.
+    A micro-batch that is repeated after a crash writes its records again. Readers that keep the newest record of
+    each key are not affected.
     """
     datasource.register(frame.sparkSession)
 

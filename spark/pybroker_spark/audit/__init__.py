@@ -1,5 +1,5 @@
-"""The audit: whether every record that load generators sent is in the log once and in order, and how long it took.
+"""The audit: whether every record of load generators is in the log exactly once and in order, and its latency.
 
-Owns what is counted of a stream of stamped records, in states that are exact, small and can be merged, and the report
-that is made of them; and the job that counts topics. Only `job` knows Spark.
+Owns the counts over a stream of stamped records, as exact, small and mergeable states, the report built from them,
+and the job that audits topics. Only `job` depends on Spark.
 """

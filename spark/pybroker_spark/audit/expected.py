@@ -1,6 +1,6 @@
-"""What producers say was acknowledged, as load generators report it: without it a lost end of a partition is not seen.
+"""The acknowledged records of producers, as load generators report them. They reveal a lost end of a partition.
 
-Owns the reading of the two forms: a load's JSON (its member `acknowledged`), or Parquet with the columns `topic`,
+Owns the parsing of both formats: a load's JSON (its member `acknowledged`), or Parquet with the columns `topic`,
 `partition`, `producer`, `acknowledged` and `failed`.
 """
 
@@ -18,15 +18,15 @@ _COLUMNS = ("topic", "partition", "producer", "acknowledged", "failed")
 
 
 class ExpectedError(Exception):
-    """The report cannot be read; says which, and what would be right."""
+    """The report cannot be read. The message has its path and the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
     """One producer's counts for one partition.
 
-    With nothing failed, sequences 0 to `acknowledged` - 1 are to be in the log. Records that it gave up have sequences
-    among the others', and may be there or not.
+    Without failures, sequences 0 to `acknowledged` - 1 must be in the log. Failed records have sequences in between,
+    and may be in the log or not.
     """
 
     topic: str

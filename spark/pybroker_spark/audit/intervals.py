@@ -1,7 +1,7 @@
-"""Sets of whole numbers as intervals: what sequences were seen, however many, in the room of the gaps between them.
+"""Sets of integers as intervals, for the sequences that were read. The size depends only on the number of gaps.
 
-A set is an array of shape (n, 2) of first and last (inclusive) numbers, ascending, with gaps between the rows.
-Arithmetic on values; each function has a naive twin in its property test.
+A set is an array of shape (n, 2) of first and last (inclusive) numbers, ascending, with gaps between the rows. Pure
+functions; the property test of each compares it with a naive implementation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING: Intervals = np.empty((0, 2), np.int64)
 
 
 def of_sorted(numbers: NDArray[np.int64]) -> Intervals:
-    """The set of ascending numbers; the same one may come again."""
+    """Return the set of ascending numbers, which may contain duplicates."""
     if len(numbers) == 0:
         return NOTHING
     breaks = np.flatnonzero(np.diff(numbers) > 1)
@@ -27,12 +27,12 @@ def of_sorted(numbers: NDArray[np.int64]) -> Intervals:
 
 
 def size(intervals: Intervals) -> int:
-    """How many numbers are in the set."""
+    """Return the number of elements."""
     return int((intervals[:, 1] - intervals[:, 0] + 1).sum())
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:
-    """The numbers that are in either set."""
+    """Return the union of two sets."""
     if len(one) == 0 or len(other) == 0:
         return other if len(one) == 0 else one
     if one[-1, 1] < other[0, 0]:  # the common case: later records have later sequences
@@ -50,7 +50,7 @@ def union(one: Intervals, other: Intervals) -> Intervals:
 
 
 def above(intervals: Intervals, bound: int) -> Intervals:
-    """The numbers of the set that are greater than a bound."""
+    """Return the elements greater than a bound."""
     kept = intervals[intervals[:, 1] > bound]
     if len(kept) and kept[0, 0] <= bound:
         kept = kept.copy()
@@ -59,7 +59,7 @@ def above(intervals: Intervals, bound: int) -> Intervals:
 
 
 def gaps(intervals: Intervals, end: int) -> Intervals:
-    """The numbers from 0 to below `end` that are not in the set."""
+    """Return the numbers from 0 to below `end` that are not in the set."""
     firsts = np.concatenate(([0], intervals[:, 1] + 1))
     lasts = np.concatenate((intervals[:, 0] - 1, [end - 1]))
     lasts = np.minimum(lasts, end - 1)
@@ -68,7 +68,7 @@ def gaps(intervals: Intervals, end: int) -> Intervals:
 
 
 def common(one: Intervals, other: Intervals) -> Intervals:
-    """The numbers that are in both sets."""
+    """Return the intersection of two sets."""
     found = []
     here = there = 0
     while here < len(one) and there < len(other):
@@ -84,7 +84,7 @@ def common(one: Intervals, other: Intervals) -> Intervals:
 
 
 def contain(intervals: Intervals, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the numbers are in the set."""
+    """Return for each number whether the set contains it."""
     if len(intervals) == 0:
         return np.zeros(len(numbers), np.bool_)
     places = np.searchsorted(intervals[:, 0], numbers, side="right") - 1

@@ -1,9 +1,9 @@
-"""The audit as a Spark job: one pass over topics, and the small tallies of all tasks merged on the driver.
+"""The audit as a Spark job: one pass over topics in tasks, whose small tallies are merged on the driver.
 
     spark-submit spark/pybroker_spark/audit/job.py --bootstrap-server localhost:9092 --topic orders --expect load.json
 
-Owns the options of the command and how the pass is spread: every task counts a stretch of a partition. Exit status 0:
-every record is there once; 1: something is lost or duplicated; 2: the audit could not be made.
+Owns the options of the command and the distribution: every task counts a range of a partition. Exit status 0: every
+record is in the log exactly once; 1: records are lost or duplicated; 2: the audit failed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("tally",
 
 
 class AuditError(Exception):
-    """The audit cannot be made; the text is for who asked."""
+    """The audit failed. The message is for the user."""
 
 
 def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
-    """Audit a DataFrame with the columns of a read; in each task the rows of a partition are in offset order."""
+    """Audit a DataFrame with the columns of a read. Each task must get the rows of a partition in offset order."""
     from pyspark.sql import functions
 
-    stamps = functions.substring("value", 1, STAMP_BYTES).alias("value")  # what follows the stamp stays in the JVM
+    stamps = functions.substring("value", 1, STAMP_BYTES).alias("value")  # the rest of a value stays in the JVM
     selected = records.select(*(name for name in COLUMNS if name != "value"), stamps)
     with _batches_by_rows_alone(records.sparkSession):
         rows = selected.mapInArrow(tally_batches, _PIECE).collect()
@@ -56,9 +56,10 @@ def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
 
 @contextmanager
 def _batches_by_rows_alone(spark: SparkSession) -> Iterator[None]:
-    """Spark adds up the bytes of a batch anew at each row that it puts in, which takes longer than all the rest.
+    """Disable the byte limit of Arrow batches, since Spark sums a batch's bytes at each row, which dominates the
+    runtime.
 
-    Rows that are cut to their stamps need no such limit; at its highest it is ignored.
+    Rows that only contain stamps need no such limit; at its maximum it is ignored.
     """
     limit = spark.conf.get(_MAX_BATCH_BYTES)
     assert limit is not None
@@ -70,7 +71,7 @@ def _batches_by_rows_alone(spark: SparkSession) -> Iterator[None]:
 
 
 def tally_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a task: count all batches, and give what was counted."""
+    """Run in a task: count all batches, and yield the tally."""
     pieces = Pieces()
     for batch in batches:
         pieces.add(batch)
@@ -88,7 +89,7 @@ def audit_topics(
     expected: Sequence[Expected] = (),
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Audit whole topics; `options` are further ones of the read (`endingOffsets`, `minPartitions` ...)."""
+    """Audit whole topics; `options` are further options of the read (`endingOffsets`, `minPartitions` ...)."""
     read = _read_options(bootstrap_servers, topics, options or {})
     with Planner(parse_read(read)) as planner:
         planner.partitions()
@@ -103,7 +104,7 @@ def _read_options(bootstrap_servers: str, topics: Sequence[str], further: Mappin
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Declare the options of the command."""
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="a broker of the cluster")
     parser.add_argument("--topic", action="append", required=True, metavar="NAME", help="a topic; may be given again")
     parser.add_argument(
@@ -125,7 +126,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the audit and print it; the exit status."""
+    """Run the audit and print the report. Returns the exit status."""
     try:
         expected = [] if options.expect is None else read_expected(options.expect)
         _check(options)
@@ -142,7 +143,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Find out before Spark starts what cannot work. Raises AuditError, SourceError and ClientError."""
+    """Validate the options before Spark starts. Raises AuditError, SourceError and ClientError."""
     read = parse_read(_read_options(options.bootstrap_server, options.topic, dict(options.option)))
     read.check_batch()
     with Planner(read) as planner:
@@ -153,7 +154,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _in_session(options: argparse.Namespace, expected: Sequence[Expected]) -> Report:
-    """Audit in the session that is running, which goes on, or in one of this program's own."""
+    """Audit in the running session, which stays open, or in a session of this program."""
     from pyspark.sql import SparkSession
 
     import pybroker_spark
@@ -162,7 +163,7 @@ def _in_session(options: argparse.Namespace, expected: Sequence[Expected]) -> Re
     running = SparkSession.getActiveSession()
     spark = running or pybroker_spark.session("pybroker audit", master=options.master)
     if running is None:
-        spark.sparkContext.setLogLevel("OFF")  # what failed is printed in a line; Spark's own lines are about each try
+        spark.sparkContext.setLogLevel("OFF")  # a failure is printed in one line; Spark would log each attempt
     try:
         pybroker_spark.register(spark)
         return audit_topics(spark, options.bootstrap_server, options.topic, expected, dict(options.option))
@@ -183,7 +184,7 @@ def _write(place: Path | None, report: Report) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The command line of spark-submit."""
+    """Run the command line of spark-submit."""
     parser = argparse.ArgumentParser(prog="audit", description=SUMMARY)
     add_options(parser)
     return main(parser.parse_args(arguments))

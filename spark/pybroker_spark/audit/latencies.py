@@ -1,7 +1,7 @@
-"""Latencies of whole arrays in the slots of an HDR histogram with three digits, counted exactly and merged exactly.
+"""Latencies of whole arrays in the slots of an HDR histogram with three digits, with exact counts and merges.
 
-A latency is given as the lowest value of its slot: values below 2048 us have a slot each, and above that the slots are
-as wide as keeps 11 bits. These are the slots of `pybroker.client.LatencyHistogram`, which reads the percentiles.
+A latency is represented by the lowest value of its slot. Values below 2048 us have a slot each; above, slots have a
+precision of 11 bits. These are the slots of `pybroker.client.LatencyHistogram`, which computes the percentiles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BITS = 11
 
 
 def slots_of(latencies_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lowest value of each latency's slot; latencies are not negative."""
+    """Return the lowest value of each latency's slot. Latencies must not be negative."""
     _, exponents = np.frexp(latencies_us.astype(np.float64))
     shifts = np.maximum(exponents.astype(np.int64) - _BITS, 0)
     return (latencies_us >> shifts) << shifts
@@ -25,12 +25,12 @@ def slots_of(latencies_us: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(slots=True)
 class Latencies:
-    """How many records took how long."""
+    """Record counts by latency slot."""
 
     slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     negative: int = 0
-    """Records that were there before they were sent: the clocks differ. They count as 0."""
+    """Records with a timestamp before their send time, because clocks differ. Their latency counts as 0."""
 
     def add(self, latencies_us: NDArray[np.int64]) -> None:
         """Count an array of latencies."""
@@ -40,12 +40,12 @@ class Latencies:
         self._merge(slots, counts.astype(np.int64))
 
     def merge(self, other: Latencies) -> None:
-        """Add what another one has counted."""
+        """Add the counts of another one."""
         self.negative += other.negative
         self._merge(other.slots, other.counts)
 
     def histogram(self) -> LatencyHistogram:
-        """All of it, for percentiles."""
+        """Return the histogram, for percentiles."""
         histogram = LatencyHistogram()
         for slot, count in zip(self.slots.tolist(), self.counts.tolist(), strict=True):
             histogram.record(slot, count)

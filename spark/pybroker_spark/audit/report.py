@@ -1,8 +1,8 @@
-"""What the audit has found, partition by partition: as a table for people, as JSON for programs, as an exit status.
+"""The result of an audit by partition: a table for people, JSON for programs, and an exit status.
 
-Owns the verdict: a record is lost when its sequence is missing below the greatest one that was seen, or below what its
-producer says was acknowledged; duplicated when its sequence came again; reordered when it first came behind a greater
-one of its producer and partition. Knows no Spark.
+Owns the classification. A record is lost if its sequence is missing below the greatest one read, or below the number
+that its producer reports as acknowledged. It is duplicated if its sequence occurs again, and reordered if its first
+occurrence follows a greater sequence of its producer and partition. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pybroker_spark.audit.sequences import Sequences
 from pybroker_spark.audit.tally import Tally
 
 SHOWN: Final = 10
-"""Ranges of lost sequences that are named of each producer."""
+"""Maximum number of lost ranges that are listed for each producer."""
 QUANTILES: Final = (0.5, 0.9, 0.99, 0.999)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One producer in one partition."""
+    """The counts of one producer in one partition."""
 
     topic: str
     partition: int
@@ -35,60 +35,60 @@ class Finding:
     duplicated: int
     reordered: int
     given_up: int
-    """Missing, and no more than its producer says that it gave up."""
+    """Missing sequences, up to the number of failed records of the producer."""
     unacknowledged: int
-    """In the log beyond what its producer says that it sent: it was lost before it could report."""
+    """Records beyond those that the producer reported, because the producer was lost before it could report them."""
     lost_ranges: tuple[tuple[int, int], ...]
-    """The first ranges of sequences that are missing."""
+    """The first ranges of missing sequences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found."""
+    """The result of the whole audit."""
 
     findings: tuple[Finding, ...]
     tallies: Mapping[tuple[str, int], Tally]
     latencies: Latencies
     leader_changes: int = 0
-    """How often the partitions came to other leaders while they were read."""
+    """Number of leader changes of the partitions while they were read."""
 
     @property
     def records(self) -> int:
-        """Stamped records."""
+        """Return the number of stamped records."""
         return sum(finding.records for finding in self.findings)
 
     @property
     def lost(self) -> int:
-        """Sequences that are missing."""
+        """Return the number of missing sequences."""
         return sum(finding.lost for finding in self.findings)
 
     @property
     def duplicated(self) -> int:
-        """Records whose sequence was there before."""
+        """Return the number of records whose sequence occurred before."""
         return sum(finding.duplicated for finding in self.findings)
 
     @property
     def reordered(self) -> int:
-        """Sequences that first came behind a greater one."""
+        """Return the number of sequences that first occurred behind a greater one."""
         return sum(finding.reordered for finding in self.findings)
 
     @property
     def unstamped(self) -> int:
-        """Records without a stamp."""
+        """Return the number of records without a stamp."""
         return sum(tally.unstamped for tally in self.tallies.values())
 
     @property
     def of_client_clocks(self) -> int:
-        """Stamped records whose time is a client's own: from the stamp to it no broker was asked."""
+        """Return the number of stamped records with CreateTime timestamps, whose latency includes no broker."""
         return sum(max(0, tally.records - tally.unstamped - tally.append_times) for tally in self.tallies.values())
 
     @property
     def is_exactly_once(self) -> bool:
-        """Something was judged, nothing is lost, and nothing is there twice."""
+        """Whether something was audited, nothing is lost, and nothing is duplicated."""
         return bool(self.findings) and self.lost == 0 and self.duplicated == 0
 
     def as_json(self) -> str:
-        """For programs."""
+        """Return the report for programs."""
         return json.dumps(self._value(), indent=2)
 
     def _value(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Report:
         }
 
     def as_table(self) -> str:
-        """For people: a line for each partition, what is wrong in detail, and the sums."""
+        """Return the report for people: a line for each partition, details of errors, and totals."""
         lines = [
             f"{'partition':<32} {'records':>14} {'producers':>9} {'lost':>12} {'duplicated':>12} {'reordered':>12}"
         ]
@@ -196,7 +196,7 @@ class Report:
 
 
 def build_report(tallies: Mapping[tuple[str, int], Tally], expected: Sequence[Expected] = ()) -> Report:
-    """Judge what was counted, and by what producers say was acknowledged: then a lost end is seen too."""
+    """Build the report from tallies and acknowledged counts, which also reveal a lost end of a partition."""
     acknowledged = {(e.topic, e.partition, e.producer): e for e in expected}
     seen = {
         (topic, partition, producer): sequences

@@ -1,17 +1,17 @@
-"""What became of one producer's records in one partition: counted over pieces of the log, exact when merged.
+"""The sequences of one producer in one partition: counted over pieces of the log, exact when merged.
 
 Of the sequences in offset order s1, s2 ... a piece keeps
   - the number of records,
   - `seen`: the set of sequences, as intervals,
-  - `risen`: the set of those that were greater than all before them when they came.
+  - `risen`: the set of those that were greater than all before them.
 
     duplicated = records - |seen|
-    reordered  = |seen| - |risen|     first comings that were overtaken by a greater sequence
+    reordered  = |seen| - |risen|     first occurrences behind a greater sequence
     lost       = {0 .. expected-1} - seen
 
 For pieces A and then B: seen = seen A + seen B; risen = risen A + (risen B above the greatest of A). That is
-associative, so pieces may be merged in any grouping as long as their order is kept. Room: 16 bytes a gap. Knows neither
-Arrow nor Spark.
+associative, so pieces may be merged in any grouping as long as their order is kept. Memory: 16 bytes for each gap.
+Must not know Arrow or Spark.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Sequences:
 
     @classmethod
     def of(cls, numbers: NDArray[np.int64]) -> Sequences:
-        """Of sequences in offset order."""
+        """Build it from sequences in offset order."""
         count = len(numbers)
         if count == 0:
             return cls()
         first, last = int(numbers[0]), int(numbers[-1])
         steps = np.diff(numbers)
-        if last - first == count - 1 and (steps == 1).all():  # nothing went wrong
+        if last - first == count - 1 and (steps == 1).all():  # no error
             whole = np.array([[first, last]], np.int64)
             return cls(count, whole, whole)
         if (steps > 0).all():
@@ -53,7 +53,7 @@ class Sequences:
         return cls(count, intervals.of_sorted(np.sort(numbers)), intervals.of_sorted(numbers[risen]))
 
     def then(self, later: Sequences) -> Sequences:
-        """This piece and the one behind it."""
+        """Merge this piece with the one behind it."""
         if self.records == 0 or later.records == 0:
             return later if self.records == 0 else self
         risen = intervals.above(later.risen, int(self.seen[-1, 1]))
@@ -65,23 +65,23 @@ class Sequences:
 
     @property
     def end(self) -> int:
-        """One above the greatest sequence."""
+        """Return one more than the greatest sequence."""
         return int(self.seen[-1, 1]) + 1 if self.records else 0
 
     @property
     def duplicated(self) -> int:
-        """Records beyond the first of their sequence."""
+        """Return the number of records beyond the first of each sequence."""
         return self.records - intervals.size(self.seen)
 
     @property
     def reordered(self) -> int:
-        """Sequences that first came behind a greater one."""
+        """Return the number of sequences that first occurred behind a greater one."""
         return intervals.size(self.seen) - intervals.size(self.risen)
 
     def lost(self, expected: int | None = None) -> Intervals:
-        """The sequences that are missing: below the greatest one, or of as many as were sent."""
+        """Return the missing sequences: below the greatest one, or below `expected`."""
         return intervals.gaps(self.seen, self.end if expected is None else max(expected, self.end))
 
     def unsent(self, expected: int) -> int:
-        """How many sequences are in the log at or above a number."""
+        """Return the number of sequences in the log at or above `expected`."""
         return intervals.size(intervals.above(self.seen, expected - 1))

@@ -1,11 +1,11 @@
-"""Stamps: the first 24 bytes of a value that a load generator sent, all big-endian.
+"""Stamps: the first 24 bytes of a load generator's value, all big-endian.
 
     producer u64 | sequence u64 (from 0, for each producer and partition) | send time i64, microseconds since 1970
 
-A value whose first 24 bytes say a time outside the years 2000 to 2255, or a negative sequence, was not stamped: text is
-none by its first letter.
+A value whose first 24 bytes contain a time outside the years 2000 to 2255, or a negative sequence, is unstamped.
+Text is unstamped because of its first letter.
 
-Owns their reading, a whole Arrow array at once. Writing is the native client's (`send_stamped`).
+Owns the parsing, of a whole Arrow array at once. The native client writes stamps (`send_stamped`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _LAST_US: Final = (1 << 53) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """The stamps of an array, in its order, without the values that have none."""
+    """The stamps of an array, in its order, without unstamped values."""
 
     producer: NDArray[np.uint64]
     sequence: NDArray[np.int64]
     sent_us: NDArray[np.int64]
     stamped: NDArray[np.bool_] | None
-    """Which values have one; None: all."""
+    """Mask of the stamped values; None: all."""
 
 
 def parse_stamps(values: pa.Array) -> Stamps:
-    """Read the stamps of a binary array. A value that is null, too short or of other times has none."""
+    """Parse the stamps of a binary array. A value that is null, too short or out of the range of times is unstamped."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     count = len(values)
@@ -64,7 +64,7 @@ def parse_stamps(values: pa.Array) -> Stamps:
 
 
 def _are_likely(sequence: NDArray[np.int64], sent_us: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-    """Which can be stamps; None: all."""
+    """Return a mask of valid stamps; None: all."""
     if len(sequence) == 0 or (sequence.min() >= 0 and sent_us.min() >= _FIRST_US and sent_us.max() <= _LAST_US):
         return None
     likely: NDArray[np.bool_] = (sequence >= 0) & (sent_us >= _FIRST_US) & (sent_us <= _LAST_US)
@@ -72,7 +72,7 @@ def _are_likely(sequence: NDArray[np.int64], sent_us: NDArray[np.int64]) -> NDAr
 
 
 def _extents(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each value begins and ends, and the bytes that they lie in."""
+    """Return the start and end of each value, and the bytes that contain them."""
     if pa.types.is_fixed_size_binary(values.type):
         values = values.cast(pa.binary())
     wide = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)

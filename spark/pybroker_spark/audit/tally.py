@@ -1,7 +1,7 @@
-"""What was counted of a piece of one partition: its producers' sequences, latencies, and where something was amiss.
+"""The tally of a piece of one partition: its producers' sequences, latencies, and first errors.
 
-Owns the pass over an Arrow batch, vectorised, and the merging of pieces in offset order. A piece is small whatever its
-length: 16 bytes for each gap of a producer's sequences, and a few thousand latency slots. Knows no Spark.
+Owns the vectorised pass over an Arrow batch, and the merging of pieces in offset order. A piece is small whatever
+its length: 16 bytes for each gap of a producer's sequences, and a few thousand latency slots. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pybroker_spark.audit.sequences import Sequences
 from pybroker_spark.audit.stamps import parse_stamps
 
 SAMPLES = 10
-"""Duplicates that are named by offset."""
+"""Maximum number of duplicates that are listed with their offset."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duplicate:
-    """A sequence that came again: the second coming's offset, or that of the piece in which it came."""
+    """A duplicated sequence, with the offset of the second occurrence, or of the piece that contains it."""
 
     offset: int
     producer: int
@@ -35,7 +35,7 @@ class Duplicate:
 
 @dataclass(slots=True)
 class Tally:
-    """A piece of one partition."""
+    """The tally of a piece of one partition."""
 
     first_offset: int = -1
     last_offset: int = -1
@@ -44,12 +44,12 @@ class Tally:
     by_producer: dict[int, Sequences] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
     append_times: int = 0
-    """Records whose time is the broker's (LogAppendTime); the others' is the sender's."""
+    """Records with LogAppendTime timestamps; others have CreateTime."""
     duplicates: list[Duplicate] = field(default_factory=list)
-    """The first few."""
+    """The first duplicates."""
 
     def add(self, values: pa.Array, offsets: NDArray[np.int64], times_us: NDArray[np.int64], append_times: int) -> None:
-        """Count records, which lie behind those before, in offset order."""
+        """Count records, which follow the previous ones in offset order."""
         if self.first_offset < 0:
             self.first_offset = int(offsets[0])
         self.last_offset = int(offsets[-1])
@@ -70,7 +70,7 @@ class Tally:
             self.by_producer[producer] = after
 
     def then(self, later: Tally) -> None:
-        """Take in the piece behind this one."""
+        """Merge the piece behind this one."""
         if later.records == 0:
             return
         for producer, sequences in later.by_producer.items():
@@ -100,7 +100,7 @@ class Tally:
 
 
 def _by_producer(producers: NDArray[np.uint64]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
-    """Each producer's rows, in their order."""
+    """Yield each producer's rows, in order."""
     if (producers == producers[0]).all():
         yield int(producers[0]), slice(None)
         return
@@ -117,7 +117,7 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "value"
 
 
 class Pieces:
-    """Tallies by partition, of batches whose rows of a partition come in offset order; else pieces begin anew."""
+    """Tallies by partition, of batches in offset order. A batch out of order starts a new piece."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, int], Tally] = {}
@@ -145,12 +145,12 @@ class Pieces:
         tally.add(rows.column("value"), offsets, times, int((kinds == LOG_APPEND_TIME).sum()))
 
     def all(self) -> list[tuple[str, int, Tally]]:
-        """Topic, partition and what was counted, in no order."""
+        """Return topic, partition and tally of all pieces, unordered."""
         return self._closed + [(topic, partition, tally) for (topic, partition), tally in self._open.items()]
 
 
 def merged(pieces: Sequence[tuple[str, int, Tally]]) -> dict[tuple[str, int], Tally]:
-    """One tally for each partition, of pieces in any order."""
+    """Merge pieces, given in any order, to one tally for each partition."""
     whole: dict[tuple[str, int], Tally] = {}
     for topic, partition, tally in sorted(pieces, key=lambda piece: (piece[0], piece[1], piece[2].first_offset)):
         whole.setdefault((topic, partition), Tally()).then(tally)

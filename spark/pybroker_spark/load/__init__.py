@@ -1,8 +1,8 @@
-"""Load from many machines: producers and consumers as the long tasks of one Spark job, measured as one.
+"""Load from many machines: producers and consumers as long tasks of one Spark job, with one combined measurement.
 
-`run(spark, plan)` takes a `LoadPlan` of clients and gives a `Result`: rows of every second of every client, sums, exact
-percentiles, what became of each client, and what was acknowledged by partition, for an audit. Prints nothing and writes
-no file. Knows the broker by `pybroker.client` alone; importing it imports no PySpark.
+`run(spark, plan)` takes a `LoadPlan` of clients and returns a `Result`: rows for every second of every client,
+totals, exact percentiles, the outcome of each client, and acknowledged records by partition, for an audit. Prints
+nothing and writes no file. It uses the broker only by `pybroker.client`; importing it does not import PySpark.
 """
 
 from pybroker_spark.load.board import Board, Outcome, Standing

@@ -1,7 +1,7 @@
-"""What the driver knows of a running load: where each client stands, and what it has measured so far.
+"""The driver's state of a running load: the state of each client, and its measurements so far.
 
-A pure machine: messages of tasks come in as events, nothing goes out, no clock is read. What a lost task had reported
-stays. Stands between the channel and what shows or sums up a load.
+A pure state machine: its events are the messages of tasks; it sends nothing and reads no clock. Reports of a lost
+task are kept. It connects the channel with the display and the result of a load.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WAITING, READY, RUNNING = "waiting", "ready", "running"
 DONE, STOPPED, FAILED, LOST = "done", "stopped", "failed", "lost"
 ENDED = frozenset({DONE, STOPPED, FAILED, LOST})
 
-#: By state, the states that may follow. `stopped`: it got the order to end before it was through.
+#: The allowed next states of each state. `stopped`: the client was ordered to end before it had finished.
 TRANSITIONS: dict[str, frozenset[str]] = {
     WAITING: frozenset({READY, FAILED, LOST}),
     READY: frozenset({RUNNING, STOPPED, FAILED, LOST}),
@@ -28,7 +28,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one producer's records to one partition, as far as is known."""
+    """The known outcome of one producer's records in one partition."""
 
     acknowledged: int
     failed: int
@@ -36,7 +36,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Standing:
-    """One client."""
+    """The state of one client."""
 
     client: int
     task: int
@@ -44,32 +44,32 @@ class Standing:
     topic: str
     state: str = WAITING
     reason: str = ""
-    """Why it has failed, was stopped or lost."""
+    """The reason of a failure, stop or loss."""
     host: str = ""
     records: int = 0
-    """Acknowledged or read, by its last word."""
+    """Records acknowledged or read, by its last report."""
     end_s: float = 0.0
-    """When its last record was acknowledged or read, in seconds from the start; of a lost one, its last word's time."""
+    """Time of its last acknowledged or read record, in seconds from the start; of a lost client, of its last report."""
     steady_s: float | None = None
-    """When its steady state began."""
+    """Start of its steady state."""
     timed_out: bool = False
-    """A consumer for which nothing came for too long."""
+    """Whether a consumer ended because it received nothing for too long."""
     rebalance_s: float = 0.0
-    """How long a consumer was without partitions."""
+    """Time that a consumer was without partitions."""
     disturbance: Disturbance | None = None
-    """What it has met of brokers that went away, known when it has ended."""
+    """The effects of broker failures; known when the client has ended."""
     outcomes: dict[tuple[str, int], Outcome] = field(default_factory=dict)
-    """By topic and partition, of a producer."""
+    """Outcomes of a producer by topic and partition."""
 
     def become(self, state: str, reason: str = "") -> None:
-        """Change the state. Raises ValueError where the table has no such way."""
+        """Change the state. Raises ValueError for a transition that is not in the table."""
         if state not in TRANSITIONS[self.state]:
             raise ValueError(f"client {self.client} cannot go from {self.state} to {state}")
         self.state, self.reason = state, reason
 
 
 class Board:
-    """All clients' standings, and every interval that was reported."""
+    """The states of all clients, and all reported intervals."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self.plan = plan
@@ -79,14 +79,14 @@ class Board:
         ]
         self.intervals: list[Interval] = []
         self.clock_differences_s: dict[int, float] = {}
-        """By task, how far its clock was ahead of the driver's when it was ready (and the message's way)."""
+        """By task, the offset of its clock from the driver's when it was ready, plus the message's latency."""
 
     def of_task(self, task: int) -> list[Standing]:
-        """A task's clients."""
+        """Return a task's clients."""
         return [standing for standing in self.clients if standing.task == task]
 
     def step(self, task: int, message: Message) -> None:
-        """Take in one message of a task."""
+        """Process one message of a task."""
         kind = message["type"]
         if kind == "hello":
             for standing in self.of_task(task):
@@ -109,13 +109,13 @@ class Board:
             raise ValueError(f"task {task} sent a message of the unknown type {kind!r}")
 
     def start(self) -> None:
-        """The moment to begin has been sent to all."""
+        """Record that the start time was sent to all tasks."""
         for standing in self.clients:
             if standing.state == READY:
                 standing.become(RUNNING)
 
     def lose(self, task: int, reason: str) -> list[Standing]:
-        """A task's connection has gone: its clients that had not ended are lost. Returns them."""
+        """Mark the unfinished clients of a task whose connection was closed as lost, and return them."""
         lost = [standing for standing in self.of_task(task) if standing.state not in ENDED]
         for standing in lost:
             standing.become(LOST, reason)
@@ -126,7 +126,7 @@ class Board:
         return all(standing.state in states for standing in self.clients)
 
     def records(self, role: str) -> int:
-        """So many have been acknowledged, or read, by now."""
+        """Return the number of records acknowledged or read so far."""
         return sum(standing.records for standing in self.clients if standing.role == role)
 
     def _note(self, message: Message) -> Standing:

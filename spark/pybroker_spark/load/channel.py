@@ -1,14 +1,15 @@
-"""The way between the driver and its tasks while a job runs: a line of JSON a message, over one connection a task.
+"""The channel between the driver and its tasks while a job runs: one connection for each task, one line of JSON a
+message.
 
-Spark gives a driver what a task returns when the task has ended, and nothing of a task that is lost. So that rows are
-seen as they arise and outlive their task, each task sends them here. Owns sockets, framing, and the proof of both ends
-that they are of the same job; what messages mean is `pybroker_spark.load.board`'s matter.
+Spark returns the result of a task only after its end, and nothing of a lost task. So tasks send their rows here,
+where they are visible at once and survive the task. Owns sockets, framing, and mutual authentication of both ends;
+`pybroker_spark.load.board` interprets the messages.
 
-The driver makes a key for each run, which Spark carries to the tasks; it never goes over this connection. Both ends
-show by HMACs over a random number of each that they have it, the task first. Every message then has an HMAC under a key
-of this connection and direction, with its number: nobody else's message is taken, and none twice. What messages say can
-be read on the way, unless both ends begin with TLS (`pybroker_spark.load.channel_tls`). Strangers are bounded: how long
-they take, what they send, and how many there are.
+The driver generates a key for each run, which Spark passes to the tasks; it is never sent over this connection. Both
+ends prove by HMACs over random numbers that they have the key, the task first. Every later message has an HMAC with
+its number under a key of this connection and direction, so forged and repeated messages are rejected. Messages can
+be read in transit, unless both ends use TLS (`pybroker_spark.load.channel_tls`). Unauthenticated connections are
+limited in time, bytes and number.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ Message = dict[str, Any]
 
 _CONNECT_TIMEOUT_S = 10.0
 _PROOF_TIMEOUT_S = 10.0
-"""From a connection's beginning until both ends have proved themselves."""
+"""Seconds from the accept of a connection until both ends must be authenticated."""
 _LONGEST_LINE = 16 * 1024 * 1024
-"""More than any message has; nothing further is read from a connection that sends more."""
+"""Maximum bytes of a message; a connection that sends more is not read any further."""
 _LONGEST_PROOF = 1024
-"""The same until the other end has proved itself."""
+"""The same before authentication."""
 _MOST_STRANGERS = 256
-"""Connections that have proved nothing yet, beside one for each task; a further one ends the oldest."""
+"""Maximum unauthenticated connections, in addition to one for each task; a further one closes the oldest."""
 _KEY_BYTES = 32
 _DIGEST: Final = "sha256"
 _TASK: Final = b"task"
@@ -47,28 +48,28 @@ _DRIVER: Final = b"driver"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the driver listens, and the key by which it and its tasks know each other."""
+    """The driver's address, and the key by which it and its tasks authenticate."""
 
     host: str
     port: int
     key: bytes = field(repr=False)
     certificate: str = field(default="", repr=False)
-    """What the driver shows in TLS, in PEM; without one the channel is not encrypted."""
+    """The driver's TLS certificate, in PEM; without one the channel is not encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What came from a task; None: its connection has closed."""
+    """A message of a task; None: its connection was closed."""
 
     task: int
     message: Message | None
 
 
 class Listener:
-    """The driver's side: `received` holds what comes from all tasks, in the order of each."""
+    """The driver's side: `received` is a queue of the messages of all tasks, in the order of each."""
 
     def __init__(self, bound: str, host: str, tasks: int, identity: Identity | None = None) -> None:
-        """Listens at `bound`, which so many tasks reach by the name `host`; with an identity by TLS."""
+        """Listen at `bound` for so many tasks, which connect to the name `host`; with an identity by TLS."""
         self._server = socket.create_server((bound, 0))
         self._tls = None if identity is None else identity.context
         certificate = "" if identity is None else identity.certificate
@@ -76,7 +77,7 @@ class Listener:
         self.received: queue.SimpleQueue[Received] = queue.SimpleQueue()
         self._most_strangers = _MOST_STRANGERS + tasks
         self._links: dict[int, Link] = {}
-        # In the order of their coming. Invariant: a connection is here or its end has proved itself, or it is closed.
+        # In the order of arrival. Invariant: a connection is here, or authenticated, or closed.
         self._strangers: dict[Link, None] = {}
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, name="load-listener", daemon=True).start()
@@ -87,7 +88,7 @@ class Listener:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A thread that waits in accept() is woken by a shutdown, not by a close.
+        # A thread that waits in accept() is woken by a shutdown, but not by a close.
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -136,7 +137,7 @@ class Listener:
         link.close()
 
     def _meet(self, link: Link) -> Message | None:
-        """The first message of a task; None where the other end is not of this job."""
+        """Return the first message of a task; None where the other end is not authenticated."""
         if self._tls is not None:
             try:
                 link.begin_tls(self._tls)
@@ -146,7 +147,7 @@ class Listener:
 
 
 class Link:
-    """One connection's end, which sends and takes messages once the other end has proved itself."""
+    """One end of a connection, which sends and receives messages once the other end is authenticated."""
 
     def __init__(self, connection: socket.socket, side: bytes) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -160,7 +161,7 @@ class Link:
 
     @classmethod
     def connect(cls, address: Address, hello: Message) -> Self:
-        """A task's way to its driver. Raises OSError, naming the address."""
+        """Connect a task to its driver. Raises OSError with the address."""
         where = f"the driver's channel at {address.host}:{address.port}"
         try:
             connection = socket.create_connection((address.host, address.port), timeout=_CONNECT_TIMEOUT_S)
@@ -181,14 +182,14 @@ class Link:
         return link
 
     def begin_tls(self, context: ssl.SSLContext) -> None:
-        """Encrypt all that follows, before anything else is said. Raises OSError where the other end does not do so."""
+        """Start TLS before any other data is sent. Raises OSError where the other end does not use TLS."""
         assert isinstance(self._connection, socket.socket)
         secured = TlsConnection(self._connection, context, is_server=self._side == _DRIVER)
         secured.shake_hands(self._deadline)
         self._connection = secured
 
     def challenge(self, key: bytes) -> bool:
-        """The driver's part of the proof; False where the other end is not of this job."""
+        """Authenticate as the driver; False where the other end lacks the key."""
         own = secrets.token_hex(16)
         self._send_line(own.encode())
         other, _, proof = self._receive_line(_LONGEST_PROOF).partition(b" ")
@@ -200,7 +201,7 @@ class Link:
         return True
 
     def _answer(self, key: bytes) -> bool:
-        """The task's part of the proof."""
+        """Authenticate as a task."""
         other, own = self._receive_line(_LONGEST_PROOF), secrets.token_hex(16).encode()
         self._key = _mac(key, b"connection", other, own)
         self._send_line(own + b" " + self._proof(self._side))
@@ -218,14 +219,14 @@ class Link:
             self._connection.settimeout(None)
 
     def send(self, message: Message) -> None:
-        """Send one message; nothing when the other end has gone, which `receive` reports."""
+        """Send one message; does nothing when the connection is closed, which `receive` reports."""
         text = json.dumps(message, separators=(",", ":")).encode()
         with self._lock:
             self._send_line(_mac(self._key, self._side, b"%d" % self._sent, text) + b" " + text)
             self._sent += 1
 
     def receive(self) -> Message | None:
-        """Wait for the next message; None when the other end has gone, or what came is not from it."""
+        """Wait for the next message; None when the connection is closed, or the message is not authentic."""
         code, _, text = self._receive_line(_LONGEST_LINE).partition(b" ")
         if not hmac.compare_digest(code, _mac(self._key, self._other, b"%d" % self._taken, text)):
             return None
@@ -238,7 +239,7 @@ class Link:
             self._connection.sendall(line + b"\n")
 
     def _receive_line(self, longest: int) -> bytes:
-        """The next line without its end; nothing where none comes in time, or it is longer, or cut off."""
+        """Return the next line without its end; empty after a timeout, or if the line is too long or incomplete."""
         end = self._buffer.find(b"\n")
         while end < 0:
             if len(self._buffer) > longest:
@@ -259,12 +260,12 @@ class Link:
         return line if len(line) <= longest else b""
 
     def close(self) -> None:
-        """End; a thread that waits in `receive` is woken."""
+        """Close the connection, and wake a thread that waits in `receive`."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 def _mac(key: bytes, *parts: bytes) -> bytes:
-    """An HMAC of parts, as text; none of them but the last has a blank or is empty."""
+    """Return an HMAC of parts, as text. No part but the last may contain a blank or be empty."""
     return hmac.new(key, b" ".join(parts), _DIGEST).hexdigest().encode()

@@ -1,11 +1,11 @@
-"""TLS for the channel between the driver and its tasks: a certificate for one run, and connections that go through it.
+"""TLS for the channel between the driver and its tasks: a certificate for one run, and encrypted connections.
 
-Owns the certificate, who trusts it, and the encrypted connection. Must not know what goes over it: `channel` proves
-who is at its ends and frames messages, as without TLS.
+Owns the certificate, its trust, and the encrypted connection. Must not know the messages: `channel` authenticates
+the ends and frames messages, as without TLS.
 
-The driver makes the certificate and its key for each run; tasks get the certificate with the secret that Spark carries
-to them, and trust no other. The certificate says nothing about hosts: tasks reach the driver by names that it need not
-know, and what counts is that the certificate is that of the run. The key stays in the driver.
+The driver generates the certificate and its key for each run. Tasks get the certificate with the secret that Spark
+passes to them, and trust no other. Host names are not verified, since the driver need not know the names by which
+tasks connect. The key stays in the driver.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from typing import Final
 from pybroker_spark.load.errors import LoadError
 
 NAME: Final = "pybroker-load"
-"""Whom the certificate names, and whom tasks ask for."""
+"""The name in the certificate, which tasks send as server name."""
 _CLOCKS_APART: Final = datetime.timedelta(days=2)
 _LIFE: Final = datetime.timedelta(days=30)
-"""Tasks connect at a run's beginning; their clocks may differ from the driver's."""
+"""Validity of the certificate: tasks connect at the start of a run, and their clocks may differ from the driver's."""
 _READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the driver of one run shows to its tasks."""
+    """The TLS identity of the driver of one run."""
 
     certificate: str
-    """In PEM; tasks trust it and nothing else."""
+    """The certificate in PEM; tasks trust no other."""
     context: ssl.SSLContext = field(repr=False)
-    """Has the key."""
+    """Contains the key."""
 
 
 def make_identity() -> Identity:
-    """Make a certificate and its key. Raises LoadError where the package that makes them is missing."""
+    """Generate a certificate and its key. Raises LoadError where the required package is missing."""
     try:
         certificate, key, password = _sign()
     except ImportError:
@@ -51,9 +51,9 @@ def make_identity() -> Identity:
         ) from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # A task connects once; and a ticket that it has not read would cut off what it sent last when it closes.
+    # A task connects once. A ticket that it has not read would reset the connection and discard its last message.
     context.num_tickets = 0
-    # OpenSSL is given keys as files in Python. What is in the file is encrypted, by a password that is nowhere else.
+    # Python's OpenSSL reads keys only from files. The file is encrypted with a password that exists nowhere else.
     with tempfile.TemporaryDirectory(prefix="pybroker-load-") as folder:
         file = Path(folder) / "identity.pem"
         file.write_text(key + certificate)
@@ -62,7 +62,7 @@ def make_identity() -> Identity:
 
 
 def _sign() -> tuple[str, str, str]:
-    """A certificate that is its own issuer, its encrypted key and the key's password, as texts."""
+    """Return a self-signed certificate, its encrypted key and the key's password, as texts."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -89,7 +89,7 @@ def _sign() -> tuple[str, str, str]:
 
 
 def trusting(certificate: str) -> ssl.SSLContext:
-    """A task's side, which takes this certificate (PEM) and no other."""
+    """Return a task's TLS context, which trusts this certificate (PEM) and no other."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(cadata=certificate)
@@ -97,11 +97,12 @@ def trusting(certificate: str) -> ssl.SSLContext:
 
 
 class TlsConnection:
-    """A socket through TLS, of which one thread may read while another one writes.
+    """A TLS socket, of which one thread may read while another one writes.
 
-    An `ssl.SSLSocket` of Python 3.11 gives both calls to OpenSSL at once, which takes one at a time. Here a lock is
-    held while OpenSSL works on bytes in memory, and none while the socket waits. The end of the socket ends the
-    connection, with or without TLS's own word for it: what a message says counts, and each has its number.
+    An `ssl.SSLSocket` of Python 3.11 passes both calls to OpenSSL concurrently, which is not thread-safe. Here a
+    lock is held while OpenSSL works on bytes in memory, and none while the socket waits. The end of the socket ends
+    the connection, with or without a close_notify: messages are numbered and authenticated, so truncation is
+    detected.
     """
 
     def __init__(self, connection: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
@@ -110,11 +111,11 @@ class TlsConnection:
         name = None if is_server else NAME
         self._tls = context.wrap_bio(self._received, self._sealed, server_side=is_server, server_hostname=name)
         self._lock = threading.Lock()
-        # By the monotonic clock; however slowly the other end sends, a read ends then. None: it waits.
+        # A time of the monotonic clock at which a read ends, however slowly the other end sends. None: no timeout.
         self._until: float | None = None
 
     def shake_hands(self, until: float | None) -> None:
-        """Begin, by a moment of the monotonic clock. Raises OSError, of which ssl.SSLError is one."""
+        """Complete the handshake before a time of the monotonic clock. Raises OSError, of which ssl.SSLError is one."""
         self._until = until
         while True:
             try:
@@ -122,7 +123,7 @@ class TlsConnection:
             except ssl.SSLWantReadError:
                 self._flush()
             except ssl.SSLError:
-                self._flush()  # The other end learns why.
+                self._flush()  # The other end gets the alert.
                 raise
             else:
                 self._flush()
@@ -131,12 +132,12 @@ class TlsConnection:
                 raise ConnectionError("the other end has closed the connection in the handshake")
 
     def settimeout(self, seconds: float | None) -> None:
-        """Have each read end after so long; None: it waits."""
+        """Set the timeout of each read; None: no timeout."""
         self._until = None if seconds is None else time.monotonic() + seconds
         self._connection.settimeout(seconds)
 
     def recv(self, size: int) -> bytes:
-        """Some of what has come, at most `size` bytes; nothing at the connection's end. Raises OSError."""
+        """Return received bytes, at most `size`; empty at the end of the connection. Raises OSError."""
         while True:
             with self._lock:
                 try:
@@ -147,7 +148,7 @@ class TlsConnection:
                 return b""
 
     def sendall(self, data: bytes) -> None:
-        """Send all of it; one thread at a time. Raises OSError."""
+        """Send all bytes; one thread at a time. Raises OSError."""
         left = memoryview(data)
         while left:
             with self._lock:
@@ -156,15 +157,15 @@ class TlsConnection:
             self._connection.sendall(sealed)
 
     def shutdown(self, how: int) -> None:
-        """As of the socket."""
+        """Shut the socket down."""
         self._connection.shutdown(how)
 
     def close(self) -> None:
-        """As of the socket."""
+        """Close the socket."""
         self._connection.close()
 
     def _take(self) -> bool:
-        """Hand what has come to OpenSSL; false at the end."""
+        """Pass received bytes to OpenSSL; false at the end."""
         if self._until is not None:
             left = self._until - time.monotonic()
             if left <= 0:

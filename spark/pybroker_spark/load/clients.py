@@ -1,4 +1,4 @@
-"""What every client of a load can do, whichever library it is made of."""
+"""The interface of a load's clients, independent of their library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pybroker_spark.disturbance import Disturbance
 
 @dataclass(slots=True)
 class Sample:
-    """What was acknowledged or read since the last sample."""
+    """Records acknowledged or read since the last sample."""
 
     records: int = 0
     bytes: int = 0
@@ -28,60 +28,60 @@ class Sample:
 
 
 class Clock:
-    """Seconds since the start that all tasks have agreed on, by wall clock; steady from then on."""
+    """Seconds since the common start of all tasks, by wall clock; monotonic from then on."""
 
     def __init__(self, start_at: float) -> None:
         self.start_at = start_at
         self._begun = time.monotonic() + (start_at - time.time())
 
     def elapsed(self) -> float:
-        """Below zero before the start."""
+        """Return the seconds since the start; below zero before it."""
         return time.monotonic() - self._begun
 
     def wall_us(self, elapsed_s: float) -> int:
-        """That moment, in microseconds since the epoch."""
+        """Return that time in microseconds since the epoch."""
         return round((self.start_at + elapsed_s) * 1e6)
 
 
 @dataclass(slots=True)
 class Orders:
-    """What the driver orders a running client to do."""
+    """The driver's orders to a running client."""
 
     stopped: threading.Event = field(default_factory=threading.Event)
     reason: str = ""
-    """Why it is to stop."""
+    """The reason to stop."""
     until: dict[tuple[str, int], int] | None = None
-    """By topic and partition, the offset that a consumer reads to before it ends."""
+    """By topic and partition, the offset up to which a consumer reads before it ends."""
 
 
 class Client(Protocol):
-    """One producer or consumer. `run` has a thread of its own; `sample` and `outcomes` are asked from another."""
+    """One producer or consumer. `run` has a thread of its own; `sample` and `outcomes` are called from another."""
 
     records: int
-    """Acknowledged or read, by the last sample."""
+    """Records acknowledged or read, by the last sample."""
     end_s: float
-    """When the last record was read, or the last acknowledgement awaited."""
+    """Time of the last read, or of the last wait for an acknowledgement."""
     steady_s: float | None
     timed_out: bool
     rebalance_s: float
 
     def prepare(self) -> None:
-        """Connect, and find what is needed before the start."""
+        """Connect, and load the metadata needed for the start."""
 
     def run(self, clock: Clock, orders: Orders) -> None:
-        """Load until the plan is through or the orders say stop; every record's fate is known then."""
+        """Run until the plan is complete or the orders stop it. Then every record is acknowledged or failed."""
 
     def sample(self, phase: int) -> Sample:
-        """What is new in a phase (`interval.PHASES`) since the last call."""
+        """Return the new counts of a phase (`interval.PHASES`) since the last call."""
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """(topic, partition, acknowledged, failed) of a producer."""
+        """Return (topic, partition, acknowledged, failed) of a producer."""
 
     def first_failure(self) -> str:
-        """What a producer's first record that was given up was given up for; empty when none was."""
+        """Return the error of a producer's first failed record; empty without one."""
 
     def disturbance(self) -> Disturbance | None:
-        """What it has met of brokers that went away; None where its library does not say."""
+        """Return the effects of broker failures; None where the library does not report them."""
 
     def close(self) -> None:
-        """End at once; what is not acknowledged is given up."""
+        """Close at once; unacknowledged records fail."""

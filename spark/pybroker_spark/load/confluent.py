@@ -1,7 +1,8 @@
-"""A producer of a load on confluent-kafka, so that the same job can be measured with the usual Python client inside.
+"""A load's producer on confluent-kafka, for comparable measurements of the usual Python client.
 
-It does what that client does fastest: `produce_batch` with values made beforehand and no callback a record. Latency is
-that of the last record of each batch, which has one. Knows the same plans and schedules as the native producer.
+Uses the client's fastest calls: `produce_batch` with prebuilt values and no callback for each record. Only the last
+record of each batch has a callback, which measures the latency. It uses the same plans and schedules as the native
+producer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FLUSH_S = 0.1
 _NAMES = {
     "max.request.size": "message.max.bytes",
 }
-"""Keys of Kafka's producer that librdkafka calls otherwise."""
+"""Keys of Kafka's producer with another name in librdkafka."""
 _QUEUE = {"queue.buffering.max.messages": "2000000", "queue.buffering.max.kbytes": "262144"}
 """Librdkafka's queue counts messages; its default of 100,000 is ten milliseconds of small ones."""
 
@@ -35,7 +36,7 @@ class ConfluentProducer(PacedProducer):
     """One producer by its plan."""
 
     def __init__(self, plan: ProducerPlan, number: int) -> None:
-        del number  # its records carry no stamps
+        del number  # its records have no stamps
         super().__init__(plan)
         if plan.stamped or plan.keys:
             raise LoadError("a load with confluent-kafka inside sends plain values: leave out stamps and keys")
@@ -52,13 +53,13 @@ class ConfluentProducer(PacedProducer):
         self._failure = ""
 
     def prepare(self) -> None:
-        """Learn the topic's partitions. Raises KafkaException."""
+        """Load the topic's partitions. Raises KafkaException."""
         self._producer.list_topics(self._plan.topic, timeout=60)
         if self._plan.is_transactional:
             self._producer.init_transactions(60)
 
     def _nap(self, seconds: float) -> None:
-        """As long as nothing is due, call the callbacks of acknowledgements."""
+        """While nothing is due, run the callbacks of acknowledgements."""
         self._producer.poll(seconds)
 
     def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka gives every record up in the end)
@@ -78,7 +79,7 @@ class ConfluentProducer(PacedProducer):
             self._producer.abort_transaction(timeout_s)
 
     def _send(self, portion: Portion, clock: Clock) -> None:
-        """One batch; what the full queue refuses is sent again."""
+        """Send one batch; records rejected by a full queue are sent again."""
         partition = next(self._round)
         due_s = clock.elapsed() if portion.first_s is None else portion.first_s
         first = self._sent
@@ -116,7 +117,7 @@ class ConfluentProducer(PacedProducer):
         return delivered
 
     def sample(self, phase: int) -> Sample:
-        """What is new in a phase."""
+        """Return the new counts of a phase."""
         fresh = Sample(histogram=LatencyHistogram())
         with self._lock:
             new = self._phases[phase]
@@ -125,16 +126,16 @@ class ConfluentProducer(PacedProducer):
         return new
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """Librdkafka reports no sums by partition: all of them as those of partition -1."""
+        """Return all counts as those of partition -1, since librdkafka has none by partition."""
         return [(self._plan.topic, -1, self._acknowledged, self._failed)]
 
     def first_failure(self) -> str:
-        """What the first batch that was given up was given up for."""
+        """Return the error of the first failed batch."""
         return self._failure
 
     def disturbance(self) -> None:
-        """Librdkafka does not say."""
+        """None: librdkafka does not report them."""
 
     def close(self) -> None:
-        """Throw away what waits."""
+        """Purge unsent records."""
         self._producer.purge()

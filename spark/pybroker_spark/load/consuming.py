@@ -1,4 +1,4 @@
-"""A consumer of a load on the native client: reads into nothing, counts, and takes the latencies of stamped records."""
+"""A load's consumer on the native client: counts and discards records, and measures latencies of stamped ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAIT_S = 0.1
 
 
 class NativeConsumer:
-    """One consumer by its plan: a fetcher of what it is assigned, or a member of a group."""
+    """One consumer by its plan: a fetcher of assigned partitions, or a member of a group."""
 
     def __init__(self, plan: ConsumerPlan) -> None:
         self._plan = plan
@@ -23,7 +23,7 @@ class NativeConsumer:
         self._member: Consumer | None = None
         self._lock = threading.Lock()
         self._phases = (Sample(), Sample())
-        """What is new in each phase; of stamped records the engine counts, until `_collect`."""
+        """New counts of each phase; the engine counts stamped records, until `_collect`."""
         self.records = 0
         self._read = 0
         self.end_s = 0.0
@@ -37,7 +37,7 @@ class NativeConsumer:
         self._starts = threading.Event()
 
     def prepare(self) -> None:
-        """Set what is read. The engine finds the partitions at once, but takes no record before the start."""
+        """Assign or subscribe. The engine connects to the partitions at once, but takes no record before the start."""
         plan = self._plan
         if plan.group_topics:
             self._member = Consumer(plan.bootstrap_servers, plan.properties)
@@ -49,7 +49,7 @@ class NativeConsumer:
             self._fetcher = Fetcher(plan.bootstrap_servers, plan.properties)
 
     def run(self, clock: Clock, orders: Orders) -> None:
-        """Read until enough came, nothing came for too long, or the orders say stop."""
+        """Read until enough records have arrived, none have arrived for too long, or the orders stop it."""
         while (early := -clock.elapsed()) > 0:
             time.sleep(min(early, _WAIT_S))
         if self._joining is not None:
@@ -87,7 +87,7 @@ class NativeConsumer:
         return 0 if self.steady_s is None else 1
 
     def _poll_until_start(self) -> None:
-        """A member joins, and takes part in rebalances, while it polls; nothing is written yet."""
+        """Poll so that the member joins and takes part in rebalances; nothing is written yet."""
         while not self._starts.is_set():
             self._count()
 
@@ -121,7 +121,7 @@ class NativeConsumer:
             return False
         if self._member is None:
             return all(offset >= orders.until.get(where, 0) for where, offset in self._positions().items())
-        # A member that has not joined yet may still be given something to read.
+        # A member that has not joined yet may still be assigned partitions.
         mine = () if self._without_since is not None else self._member.assignment()
         ends = {each: orders.until.get((each.topic, each.partition), 0) for each in mine}
         return self._without_since is None and all(self._member.position(each) >= end for each, end in ends.items())
@@ -129,21 +129,21 @@ class NativeConsumer:
     def _positions(self) -> dict[tuple[str, int], int]:
         assert self._fetcher is not None
         at = {(topic, partition): offset for topic, partition, offset in self._fetcher.native.positions()}
-        # Before the first record of a partition its position is where its plan has it begin.
+        # Before the first record of a partition its position is the start offset of the plan.
         return {where: at[where] if at.get(where, -1) >= 0 else begin for where, begin in self._plan.assigned.items()}
 
     def lose_partitions(self, elapsed_s: float) -> None:
-        """The time without partitions begins."""
+        """Start to measure the time without partitions."""
         self._without_since = elapsed_s
 
     def have_partitions(self, elapsed_s: float) -> None:
-        """It ends."""
+        """Stop measuring it."""
         if self._without_since is not None:
             self.rebalance_s += elapsed_s - self._without_since
             self._without_since = None
 
     def sample(self, phase: int) -> Sample:
-        """What is new in a phase."""
+        """Return the new counts of a phase."""
         with self._lock:
             if phase == self._phase():
                 self._collect()
@@ -153,7 +153,7 @@ class NativeConsumer:
         return new
 
     def _collect(self) -> None:
-        """Take what the engine has counted of stamped records to the phase that goes on; the lock is held."""
+        """Add the engine's counts of stamped records to the current phase; called with the lock held."""
         native = self._member if self._member is not None else self._fetcher.native if self._fetcher else None
         if not self._plan.stamped or native is None:
             return
@@ -169,15 +169,15 @@ class NativeConsumer:
         sample.histogram = histogram
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """A consumer writes nothing."""
+        """Return nothing: a consumer writes no records."""
         return []
 
     def first_failure(self) -> str:
-        """Nor loses anything: what it cannot read it raises."""
+        """Return nothing: a consumer raises its errors."""
         return ""
 
     def disturbance(self) -> Disturbance | None:
-        """As the engine counts."""
+        """Return the engine's values."""
         client = self._member or self._fetcher
         return None if client is None else Disturbance.of_metrics(client.metrics())
 
@@ -196,7 +196,7 @@ class _Watch(RebalanceListener):
     def __init__(self, consumer: NativeConsumer) -> None:
         self._consumer = consumer
         self.clock: Clock | None = None
-        """None before the start, when no time counts."""
+        """None before the start, when the time is not measured."""
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock.elapsed()

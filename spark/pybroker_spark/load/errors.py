@@ -1,20 +1,19 @@
-"""What a load cannot be run for.
+"""The reasons why a load cannot run.
 
-LoadError
-+-- ScenarioError       the file that describes a mix
-+-- TooFewSlotsError    fewer slots than tasks that have to run at once
+LoadError +-- ScenarioError       the scenario file +-- TooFewSlotsError    fewer slots than tasks that must run at
+once
 """
 
 from __future__ import annotations
 
 
 class LoadError(Exception):
-    """A load that cannot run as it was asked for; the text is for the person who asked."""
+    """A load that cannot run as requested. The message is for the user."""
 
 
 class ScenarioError(LoadError):
-    """A scenario's file with something wrong in it; the text names the file, the place and what would be right."""
+    """An invalid scenario file. The message has the file, the position and the expected value."""
 
 
 class TooFewSlotsError(LoadError):
-    """The master runs fewer tasks at a time than the load has; the text says what to set."""
+    """The master runs fewer tasks at a time than the load has. The message has the setting to change."""

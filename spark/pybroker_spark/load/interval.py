@@ -1,4 +1,4 @@
-"""One row of a measurement: what a client did in a second or so, as it travels to the driver and into files."""
+"""One row of a measurement: the records of a client in about a second, for messages and files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pybroker.client import LatencyHistogram
 
 WARM_UP, STEADY = "warm-up", "steady"
 PHASES = (WARM_UP, STEADY)
-"""By the number that the native producer has for each."""
+"""Phase names by the native producer's phase number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What one client did from `begin_s` to `end_s`, in seconds from the start that all agreed on."""
+    """The records of one client from `begin_s` to `end_s`, in seconds from the common start."""
 
     client: int
     task: int
@@ -27,25 +27,25 @@ class Interval:
     begin_s: float
     end_s: float
     records: int
-    """Acknowledged, or read."""
+    """Number of records acknowledged, or read."""
     bytes: int
-    """Of keys and values."""
+    """Bytes of keys and values."""
     failed: int
-    """Records given up; of a consumer, those without a stamp where one was looked for."""
+    """Failed records of a producer; of a consumer, records without an expected stamp."""
     latency_sum_us: int
     latency_max_us: int
     histogram: builtins.bytes
-    """The latencies, in HdrHistogram's V2 encoding; empty where none were taken."""
+    """The latencies, in HdrHistogram's V2 encoding; empty where none were measured."""
 
     def latencies(self) -> LatencyHistogram:
-        """The histogram."""
+        """Return the histogram."""
         return LatencyHistogram(self.histogram or None)
 
     def to_message(self) -> dict[str, Any]:
-        """As JSON can carry it."""
+        """Return a form for JSON."""
         return {**asdict(self), "histogram": base64.b64encode(self.histogram).decode()}
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Self:
-        """What `to_message` gave."""
+        """Build it from the result of `to_message`."""
         return cls(**{**message, "histogram": base64.b64decode(message["histogram"])})

@@ -1,11 +1,11 @@
-"""Runs a load as one Spark job in barrier mode, and follows it.
+"""Runs a load as one Spark job in barrier mode.
 
-The driver starts a stage with one long task a slot; Spark runs all of them at once or none. Each task reports over the
-channel, and receives over it when to start: all connect first, then the driver names a moment a little ahead by wall
-clock. (Spark's own barrier would cost a second: its members ask for each other once a second.) Rows of tasks are what
-RDDs carry, not Arrow: nothing but the reports leaves a task, and no query has to be planned.
+The driver starts a stage with one long task for each slot; Spark runs all of them at once or none. Each task sends
+reports over the channel, and receives the start time: after all have connected, the driver sends a time a little
+ahead by wall clock. (Spark's own barrier would take a second, because of its polling interval.) Tasks get their
+input by RDDs, not Arrow: only reports leave a task, and no query has to be planned.
 
-A client that fails reports it and the others go on. A task that is lost ends Spark's job; the others get a message at
+A failed client is reported and the others continue. A lost task ends Spark's job; the other tasks get a message at
 once, end their measurement and report it before Spark kills them.
 """
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MARGIN_S = 0.2
-"""From the order to start to the start: longer than the way of a message, shorter than anybody's patience."""
+"""Seconds from the order to start to the start: longer than a message takes, short for the user."""
 _POLL_INTERVAL_S = 0.1
 _SLOTS_CHECK_FAILED = "BarrierJobSlotsNumberCheckFailed"
 _FAREWELL_S = 10.0
-"""For the last words of tasks after Spark's job has ended."""
+"""Timeout in seconds for the last messages of tasks after Spark's job has ended."""
 
 Watch = Callable[[Board, float], None]
-"""Shown the board and the seconds since the start several times a second."""
+"""Called with the board and the seconds since the start several times a second."""
 
 
 def run(
@@ -55,10 +55,11 @@ def run(
     channel_tls: bool = False,
     delegation_token: bool = False,
 ) -> Result:
-    """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot begin.
+    """Run a load to its end. Raises TooFewSlotsError before anything is started, LoadError when it cannot start.
 
-    With `channel_tls` tasks report by TLS, with a certificate made for this run; that needs `pybroker-spark[tls]`. With
-    `delegation_token` their clients sign in by tokens, and the credentials of the plan stay in this program.
+    With `channel_tls` tasks report by TLS, with a certificate generated for this run; that needs
+    `pybroker-spark[tls]`. With `delegation_token` their clients authenticate by tokens, and the credentials of the
+    plan stay in this program.
     """
     if not delegation_token:
         return _run(spark, plan, watch, channel_tls=channel_tls)
@@ -115,7 +116,7 @@ class _Job:
             self._error = error
 
     def failure(self) -> str:
-        """Why the job ended early; empty when it did not. Raises TooFewSlotsError."""
+        """Return why the job ended early; empty when it did not. Raises TooFewSlotsError."""
         if self._error is None:
             return ""
         java = getattr(self._error, "java_exception", None)
@@ -129,7 +130,7 @@ class _Job:
 
 
 class Conductor:
-    """Decides what is sent to tasks, by what the board shows."""
+    """Decides which messages to send to tasks, from the state of the board."""
 
     def __init__(self, plan: LoadPlan, listener: Listener) -> None:
         self.board = Board(plan)
@@ -142,11 +143,11 @@ class Conductor:
         self._groups = JoinedGroups(plan)
 
     def elapsed_s(self) -> float:
-        """Since the start; 0 before it."""
+        """Return the seconds since the start; 0 before it."""
         return max(0.0, time.time() - self._started_at) if self._started_at else 0.0
 
     def take(self, timeout_s: float) -> bool:
-        """Take in the next message, and act on it; false when none came in time."""
+        """Process the next message; false when none arrived in time."""
         try:
             received = self._listener.received.get(timeout=timeout_s)
         except queue.Empty:
@@ -182,13 +183,13 @@ class Conductor:
         producers = [c for c in board.clients if c.role == "producer"]
         if producers and not self._until_sent and all(c.state in ENDED for c in producers):
             self._until_sent = True
-            # Where the ends cannot be learned, consumers end when nothing has come for their time.
+            # Where the end offsets cannot be read, consumers end after their timeout without records.
             with contextlib.suppress(ClientError):
                 self._send_until()
         self._maybe_stop_members()
 
     def _send_until(self) -> None:
-        """Nothing is written any more: consumers read to the end of the logs."""
+        """Order consumers to read up to the current log end offsets, after all producers have ended."""
         consumers = [client for client in self._plan.clients if isinstance(client, ConsumerPlan)]
         offsets: list[tuple[str, int, int]] = []
         for servers, properties in {client.bootstrap_servers: client.properties for client in consumers}.items():
@@ -203,7 +204,7 @@ class Conductor:
         self._listener.send({"type": "until", "offsets": offsets})
 
     def _maybe_stop_members(self) -> None:
-        """Members of a group share what is to be read: they are through when all of it was read by any of them."""
+        """Stop the members of a group once they have read all records together."""
         wanted = self._plan.group_records
         if wanted is None or self._consumers_stopped or self.board.records("consumer") < wanted:
             return
@@ -216,7 +217,7 @@ class Conductor:
         self._listener.send({"type": "stop", "reason": reason})
 
     def finish(self, timeout_s: float, failure: str) -> None:
-        """Spark's job has ended: take in what is still on its way. Raises LoadError when the load never began."""
+        """Process the remaining messages after Spark's job has ended. Raises LoadError when the load never started."""
         deadline = time.monotonic() + timeout_s
         while self._open and time.monotonic() < deadline:
             self.take(_POLL_INTERVAL_S)
@@ -229,6 +230,6 @@ class Conductor:
             raise LoadError(self._reason or (lost[0].reason if lost else "no task reported"))
 
     def result(self) -> Result:
-        """What the load has shown."""
+        """Return the result of the load."""
         assert not any(c.state in (READY, RUNNING) for c in self.board.clients)
         return Result.of(self.board, self._started_at, self._reason)

@@ -1,6 +1,6 @@
-"""Whether the groups of a load have all their members, before its start.
+"""Checks whether the groups of a load have all their members, before its start.
 
-Owns the requests about groups, and for how long they are waited for. What is done then is `job`'s matter.
+Owns the group requests, and their timeout. `job` decides what follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JoinedGroups:
         self._next_s = 0.0
 
     def are_stable(self, give_up: Callable[[str], None]) -> bool:
-        """Whether every group is stable with all its members. `give_up` is called once where that takes too long."""
+        """Whether every group is stable with all its members. `give_up` is called once after the timeout."""
         now = time.monotonic()
         if not self._expected or now < self._next_s:
             return not self._expected
@@ -44,7 +44,7 @@ class JoinedGroups:
         return not lacking
 
     def _lacking(self) -> str:
-        """What is not ready, in words; empty when nothing is."""
+        """Describe the groups that are not ready; empty when all are."""
         for servers, properties in self._properties.items():
             wanted = {group: count for (there, group), count in self._expected.items() if there == servers}
             try:

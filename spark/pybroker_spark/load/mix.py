@@ -1,4 +1,4 @@
-"""Scenarios of many producers and consumers at once, read from TOML, and the plans that they mean.
+"""Scenarios of many producers and consumers at once, read from TOML, and the plans built from them.
 
     title = "orders and clicks"
     warm_up_seconds = 5
@@ -29,8 +29,8 @@
     seconds = 30
     rate = 2.0                # times the producers' rates
 
-Owns the format and what no table alone can say. The types of keys, and errors that name file, key and value, are
-`toml_tables`'. Talks to nobody.
+Owns the format and the rules between tables. `toml_tables` checks the types of keys, and builds errors with file, key
+and value. Opens no connection.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ Count = Annotated[int, Meta(gt=0)]
 Rate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=_FINITE)]
 Settings = dict[str, str | int | float | bool]
-"""Settings of Kafka's, whose values may stand without quotes."""
+"""Kafka settings, whose values need no quotes."""
 
 
 def build_properties(settings: Settings) -> dict[str, str]:
-    """Settings as Kafka's clients and requests take them: every value a text."""
+    """Return settings as Kafka's clients and requests take them: every value a text."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.items()}
 
 
@@ -79,7 +79,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Topic(Table, frozen=True, kw_only=True):
-    """A topic, made before the load where it is missing."""
+    """A topic, created before the load where it is missing."""
 
     name: Name
     partitions: Count = 1
@@ -87,17 +87,17 @@ class Topic(Table, frozen=True, kw_only=True):
     config: Settings = msgspec.field(default_factory=dict)
 
     def build_config(self) -> dict[str, str]:
-        """The topic's settings for a CreateTopics request."""
+        """Return the topic's configs for a CreateTopics request."""
         return build_properties(self.config)
 
 
 class Producers(Table, frozen=True, kw_only=True):
-    """Producers that are alike."""
+    """One or several producers with equal settings."""
 
     topic: Name
     clients: Count = 1
     record_size: Annotated[int, Meta(ge=STAMP_BYTES)] = 100
-    """In bytes; a record begins with its stamp."""
+    """Size in bytes; a record starts with its stamp."""
     codec: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     rate: Rate = UNLIMITED
     """Records a second of all clients together."""
@@ -107,7 +107,7 @@ class Producers(Table, frozen=True, kw_only=True):
 
 
 class Consumers(Table, frozen=True, kw_only=True):
-    """Consumers that are alike."""
+    """One or several consumers with equal settings."""
 
     topic: Name
     clients: Count = 1
@@ -116,11 +116,11 @@ class Consumers(Table, frozen=True, kw_only=True):
 
 
 class Phase(Table, frozen=True, kw_only=True):
-    """A time of the load."""
+    """A period of the load."""
 
     seconds: Seconds
     rate: Rate = 1.0
-    """By which the producers' rates are multiplied."""
+    """Factor of the producers' rates."""
 
 
 class Scenario(Table, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class Scenario(Table, frozen=True, kw_only=True):
     warm_up_seconds: Annotated[float, Meta(ge=0, le=_FINITE)] = 0.0
 
     def clients(self) -> int:
-        """How many clients it has in all."""
+        """Return the total number of clients."""
         return sum(p.clients for p in self.producers) + sum(c.clients for c in self.consumers)
 
 
@@ -146,7 +146,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _check(scenario: Scenario, where: str) -> None:
-    """What one table alone cannot say. Raises ScenarioError."""
+    """Check rules between tables. Raises ScenarioError."""
     topics = [topic.name for topic in scenario.topics]
     for name in topics:
         if topics.count(name) > 1:
@@ -171,7 +171,7 @@ def _check(scenario: Scenario, where: str) -> None:
 
 
 def _check_properties(kind: type[ConnectionSettings], properties: Settings, where: str) -> None:
-    """Refuse here what the clients in the tasks would refuse. Raises ScenarioError."""
+    """Reject properties that the clients in the tasks would reject. Raises ScenarioError."""
     try:
         kind.check(build_properties(properties))
     except SettingError as error:
@@ -188,7 +188,7 @@ def build_plan(
     interval_s: float = 1.0,
     properties: Mapping[str, str] | None = None,
 ) -> LoadPlan:
-    """The plan of a run; `ends` are the end offsets of each topic's partitions, where assigned consumers begin."""
+    """Return the plan of a run; `ends` are each topic's end offsets by partition, where assigned consumers start."""
     common = dict(properties or {})
     clients: list[ClientPlan] = []
     for producers in scenario.producers:

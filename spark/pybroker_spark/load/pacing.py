@@ -1,8 +1,7 @@
-"""What producers of a load share, whichever client is inside: the loop from a plan's schedule to records sent.
+"""The common part of a load's producers: the loop from a plan's schedule to sent records.
 
-Owns when how many records are handed to a client, when its warm-up is over, and when a transaction begins and ends.
-Knows no client's library: how records are sent, how their acknowledgements are awaited and what they come to is each
-producer's own.
+Owns when records are passed to a client, when the warm-up ends, and when a transaction begins and ends. Must not
+know a client's library: each producer implements sending, waiting for acknowledgements, and its counts.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from pybroker_spark.load.plan import ProducerPlan
 from pybroker_spark.load.schedule import Portion, Schedule
 
 _STRIDE = 10_000
-"""Records handed to a client between two checks of the clock."""
+"""Maximum records passed to a client between two checks of the clock."""
 _STRIDE_BYTES = 1024 * 1024
 _LONGEST_NAP_S = 0.05
 _COMMIT_S = 120.0
-"""For a commit whose records may have to wait for a broker; the engine gives them up sooner."""
+"""Timeout of a commit whose records may wait for a broker; the engine fails them sooner."""
 _LAST_COMMIT_S = 5.0
-"""For the commit of a load that gets the order to stop, and for an abort."""
+"""Timeout of the commit of a load that is ordered to stop, and of an abort."""
 
 
 class PacedProducer(ABC):
-    """One producer by its plan: `clients.Client` but for what depends on the library."""
+    """One producer by its plan: `clients.Client` except the parts that depend on the library."""
 
     def __init__(self, plan: ProducerPlan) -> None:
         self._plan = plan
@@ -34,15 +33,15 @@ class PacedProducer(ABC):
         self.end_s = 0.0
         self.steady_s: float | None = None
         self._transaction_s: float | None = None
-        """When the open transaction began, by the load's clock."""
+        """Start of the open transaction, by the load's clock."""
         self.timed_out = False
         self.rebalance_s = 0.0
 
     def run(self, clock: Clock, orders: Orders) -> None:
-        """Send what is due until nothing is any more, then wait for every acknowledgement.
+        """Send due records until the schedule ends, then wait for every acknowledgement.
 
-        Raises what the client's library raises; a transaction that cannot be committed is aborted before, so that
-        readers do not wait for `transaction.timeout.ms`.
+        Raises the library's errors; a transaction that cannot be committed is aborted first, so that readers do not
+        wait for `transaction.timeout.ms`.
         """
         try:
             self._send_all(clock, orders)
@@ -76,13 +75,13 @@ class PacedProducer(ABC):
         self.end_s = clock.elapsed()
 
     def _maybe_begin_transaction(self, elapsed_s: float) -> None:
-        """Before records are sent, where the plan has transactions and none is open."""
+        """Begin a transaction where the plan has transactions and none is open."""
         if self._plan.is_transactional and self._transaction_s is None:
             self._begin_transaction()
             self._transaction_s = elapsed_s
 
     def _maybe_commit_transaction(self, begun_s: float, timeout_s: float) -> None:
-        """Where one is open that began then or earlier."""
+        """Commit an open transaction that began at that time or earlier."""
         if self._transaction_s is not None and self._transaction_s <= begun_s:
             self._commit_transaction(timeout_s)
             self._transaction_s = None
@@ -91,29 +90,29 @@ class PacedProducer(ABC):
         return self._sent >= self._plan.warm_up_records and elapsed_s >= self._plan.warm_up_s
 
     def _begin_steady_state(self, elapsed_s: float) -> None:
-        """What is sent from now on belongs to phase 1."""
+        """Count the records sent from now on in phase 1."""
         self.steady_s = elapsed_s
 
     def _nap(self, seconds: float) -> None:
-        """Nothing is due for so long."""
+        """Wait, since nothing is due for so long."""
         time.sleep(seconds)
 
     @abstractmethod
     def _send(self, portion: Portion, clock: Clock) -> None:
-        """Hand these records to the client; waits while its memory is full."""
+        """Pass these records to the client; waits while its memory is full."""
 
     @abstractmethod
     def _drain(self, orders: Orders) -> None:
-        """Wait until the fate of every record is known."""
+        """Wait until every record is acknowledged or failed."""
 
     @abstractmethod
     def _begin_transaction(self) -> None:
-        """Begin one; `prepare` has made the client ready for it."""
+        """Begin a transaction; `prepare` has initialised the client."""
 
     @abstractmethod
     def _commit_transaction(self, timeout_s: float) -> None:
-        """Commit the open one with all that was sent. Raises what the client's library raises; nothing is read then."""
+        """Commit the open transaction. Raises the library's errors; then consumers read none of its records."""
 
     @abstractmethod
     def _maybe_abort_transaction(self, error: Exception, timeout_s: float) -> None:
-        """Abort the open one after an error that asks for it. Raises what says more of it: that it was fenced."""
+        """Abort the open transaction after an error that requires it. Raises a more specific error, such as fencing."""

@@ -1,6 +1,6 @@
-"""What a load does: its producers and consumers, and which Spark task runs which of them.
+"""The plan of a load: its producers and consumers, and the Spark task of each.
 
-Values only, pickled from the driver to the tasks. Knows neither Spark nor a connection.
+Plain values, pickled from the driver to the tasks. Must not know Spark or connections.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pybroker_spark.load.schedule import Step
 PYBROKER, CONFLUENT = "pybroker", "confluent-kafka"
 ENGINES = (PYBROKER, CONFLUENT)
 STAMP_BYTES = 24
-"""Producer u64, sequence u64, time in microseconds since the epoch i64: what a stamped value begins with."""
+"""The start of a stamped value: producer u64, sequence u64, time in microseconds since the epoch i64."""
 TRANSACTIONAL_ID = "transactional.id"
 PRODUCERS_OF_A_RUN = 10_000
-"""Producer numbers of a run are its own: an audit distinguishes two runs into one topic."""
+"""Producer numbers are unique to a run, so an audit distinguishes two runs on one topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,28 +27,28 @@ class ProducerPlan:
     properties: Mapping[str, str] = field(repr=False)
     topic: str
     partitions: tuple[int, ...] = ()
-    """Those it goes round in; none: the one that the client is filling, which cannot be stamped."""
+    """The partitions used in rotation; none: the sticky partition of the client, whose records cannot be stamped."""
     record_size: int
     records: int | None = None
-    """How many; None: until the steps are over."""
+    """Number of records; None: until the steps are over."""
     steps: tuple[Step, ...] = (Step(),)
     warm_up_records: int = 0
-    """Of its own; those after them are the steady state's."""
+    """Records of the warm-up; later ones are in the steady state."""
     warm_up_s: float = 0.0
     stamped: bool = False
     engine: str = PYBROKER
     nap_s: float = 0.001
     """The shortest wait between two checks of the schedule."""
     keys: int = 0
-    """How many different keys the records have, which lead to their partitions; they are stamped. 0: no keys."""
+    """Number of different keys, which define the partitions; records are stamped. 0: no keys."""
     skew: float = 0.0
-    """Exponent of Zipf's law over the keys: 0 chooses them alike."""
+    """Exponent of Zipf's law over the keys: 0 is the uniform distribution."""
     transaction_s: float = 3.0
-    """A transaction is committed after so long, where the properties name a `transactional.id`."""
+    """Duration of a transaction, where the properties contain a `transactional.id`."""
 
     @property
     def role(self) -> str:
-        """As reports name it."""
+        """Return the role for reports."""
         return "producer"
 
     @property
@@ -64,23 +64,23 @@ class ConsumerPlan:
     bootstrap_servers: str
     properties: Mapping[str, str] = field(repr=False)
     topic: str
-    """Its name, or what a report calls several of them."""
+    """Its topic, or the text in a report for several of them."""
     assigned: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """By topic and partition, the offset to begin at."""
+    """By topic and partition, the start offset."""
     group_topics: tuple[str, ...] = ()
-    """What it subscribes to, where it is a group's member."""
+    """Its subscribed topics, where it is a member of a group."""
     joins_before_start: bool = False
-    """Whether the load begins when the group has all its members; else they join at its start."""
+    """Whether the load starts when the group has all its members; else they join at the start."""
     records: int | None = None
-    """How many it is to read; None: as long as the load goes on."""
+    """Number of records to read; None: until the load ends."""
     idle_s: float = 10.0
-    """It ends when nothing came for so long."""
+    """Timeout without records, after which it ends."""
     warm_up_s: float = 0.0
     stamped: bool = False
 
     @property
     def role(self) -> str:
-        """As reports name it."""
+        """Return the role for reports."""
         return "consumer"
 
 
@@ -92,29 +92,31 @@ class LoadPlan:
     """All clients of a run."""
 
     run: int
-    """Distinguishes it from other runs: seconds since the epoch."""
+    """Identifies the run: seconds since the epoch."""
     clients: tuple[ClientPlan, ...]
     tasks: int
     interval_s: float = 1.0
-    """How often each client reports a row."""
+    """Interval of each client's reports."""
     group_records: int | None = None
-    """Members of a group end when they have read so many together."""
+    """Number of records after which the members of a group, counted together, end."""
 
     def producer_number(self, client: int) -> int:
-        """What the stamps of this client's records say."""
+        """Return the producer number in this client's stamps."""
         return self.run * PRODUCERS_OF_A_RUN + client
 
     def task_of(self, client: int) -> int:
-        """The task that runs a client: they are dealt in turns."""
+        """Return the task that runs a client: round-robin."""
         return client % self.tasks
 
     def clients_of(self, task: int) -> list[int]:
-        """The clients that a task runs."""
+        """Return the clients that a task runs."""
         return [client for client in range(len(self.clients)) if self.task_of(client) == task]
 
 
 def build_producer_properties(properties: Mapping[str, str], number: int) -> dict[str, str]:
-    """Those of one of several producers: a `transactional.id` gets its number, for each fences what has its own."""
+    """Return the properties of one of several producers: its number is appended to a `transactional.id`, so that
+    producers do not fence each other.
+    """
     own = dict(properties)
     if own.get(TRANSACTIONAL_ID):
         own[TRANSACTIONAL_ID] += f"-{number}"
@@ -122,12 +124,12 @@ def build_producer_properties(properties: Mapping[str, str], number: int) -> dic
 
 
 def deal(total: int, shares: int) -> list[int]:
-    """`total` in so many whole parts that differ by one at most."""
+    """Split `total` into so many integers that differ by at most one."""
     return [total // shares + (number < total % shares) for number in range(shares)]
 
 
 def deal_by_weight(total: int, weights: Sequence[int]) -> list[int]:
-    """`total` in whole parts as near to these weights as whole numbers come; alike where all are zero."""
+    """Split `total` into integers proportional to these weights; evenly where all are zero."""
     whole = sum(weights)
     if whole == 0:
         return deal(total, len(weights))

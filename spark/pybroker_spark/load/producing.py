@@ -1,4 +1,4 @@
-"""A producer of a load on the native client: paced by a schedule, its records made and stamped by the engine."""
+"""A load's producer on the native client: paced by a schedule, its records generated and stamped by the engine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pybroker_spark.load.schedule import Portion
 
 _FLUSH_S = 0.1
 _PATIENCE_S = 5.0
-"""For the last acknowledgements of a load that gets the order to stop."""
+"""Timeout of the last acknowledgements of a load that is ordered to stop."""
 
 
 class NativeProducer(PacedProducer):
-    """One producer by its plan; `number` is what its stamps say."""
+    """One producer by its plan; `number` is its number in stamps."""
 
     def __init__(self, plan: ProducerPlan, number: int) -> None:
         super().__init__(plan)
@@ -30,7 +30,7 @@ class NativeProducer(PacedProducer):
         self._keyed = KeyedStamps(plan.keys, plan.skew, number) if plan.keys else None
 
     def prepare(self) -> None:
-        """Learn the topic's partitions; the way to their leaders is open then. Raises ClientError."""
+        """Load the topic's partitions; the connections to their leaders are open then. Raises ClientError."""
         self._producer.partitions(self._plan.topic)
         if self._plan.is_transactional:
             self._producer.init_transactions()
@@ -54,7 +54,8 @@ class NativeProducer(PacedProducer):
             send.send_random_letters(plan.topic, next(self._round), plan.record_size, count, due)
 
     def _drain(self, orders: Orders) -> None:
-        # The engine gives every record up after delivery.timeout.ms, so that this ends, an order to stop sooner.
+        # The engine fails every record after delivery.timeout.ms, which ends this loop; an order to stop ends it
+        # sooner.
         patience, drained = _PATIENCE_S, False
         while patience > 0 and not drained:
             try:
@@ -74,17 +75,17 @@ class NativeProducer(PacedProducer):
             self._producer.abort_transaction(timeout_s)
 
     def sample(self, phase: int) -> Sample:
-        """The engine's window and histogram of what is new."""
+        """Return the engine's window and histogram of new acknowledgements."""
         tally, histogram = self._load.take_interval(phase)
         self.records += tally.records
         return Sample(tally.records, tally.bytes, tally.failed, tally.latency_sum_us, tally.latency_max_us, histogram)
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """By partition, as the engine counts."""
+        """Return the engine's counts by partition."""
         return self._producer.outcomes()
 
     def first_failure(self) -> str:
-        """What the first record that was given up was given up for; empty when none was."""
+        """Return the error of the first failed record; empty without one."""
         try:
             self._producer.raise_failure()
         except ClientError as failure:
@@ -92,9 +93,9 @@ class NativeProducer(PacedProducer):
         return ""
 
     def disturbance(self) -> Disturbance:
-        """As the engine counts."""
+        """Return the engine's values."""
         return Disturbance.of_metrics(self._producer.metrics())
 
     def close(self) -> None:
-        """End at once."""
+        """Close at once."""
         self._producer.close(0.0)

@@ -1,4 +1,4 @@
-"""What a load has shown: sums and exact percentiles, in total and by client. Pure functions of what was reported."""
+"""The result of a load: sums and exact percentiles, in total and by client. Pure functions of the reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybroker_spark.load.plan import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sums over some clients, or of one, in some stretch of time."""
+    """Sums over one or several clients in a period of time."""
 
     records: int
     bytes: int
@@ -23,16 +23,16 @@ class Total:
     latency_sum_us: int
     latency_max_us: int
     latencies: LatencyHistogram
-    """All of them: histograms of one shape are added, so that percentiles are those of the union."""
+    """The merged histogram: histograms of one shape are added, so its percentiles are those of all clients."""
 
     @property
     def records_per_second(self) -> float:
-        """0 where no time has passed."""
+        """Return the rate; 0 where no time has passed."""
         return self.records / self.seconds if self.seconds > 0 else 0.0
 
 
 def total(intervals: Sequence[Interval], seconds: float) -> Total:
-    """The sum of these rows, over so many seconds."""
+    """Return the sum of these rows, over so many seconds."""
     latencies = LatencyHistogram()
     for row in intervals:
         if row.histogram:
@@ -50,46 +50,46 @@ def total(intervals: Sequence[Interval], seconds: float) -> Total:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What a producer knows of a partition: with nothing failed, sequences 0 to `acknowledged` - 1 are in the log."""
+    """A producer's counts of a partition: without failures, sequences 0 to `acknowledged` - 1 are in the log."""
 
     producer: int
-    """As the stamps say it."""
+    """The producer number in stamps."""
     client: int
     topic: str
     partition: int
     acknowledged: int
     failed: int
     complete: bool
-    """Whether the producer ended by itself; a lost one may have had more acknowledged than it could report."""
+    """Whether the producer ended by itself. A lost one may have had more records acknowledged than it could report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A load that is over."""
+    """The result of a load that has ended."""
 
     plan: LoadPlan
     clients: tuple[Standing, ...]
     intervals: tuple[Interval, ...]
     started_at: float
-    """Seconds since the epoch: the start that all agreed on; 0: it never came to that."""
+    """The common start, in seconds since the epoch; 0: the load did not start."""
     clock_differences_s: dict[int, float]
     reason: str
-    """Why it ended early; empty: it did not."""
+    """The reason of an early end; empty without one."""
 
     @classmethod
     def of(cls, board: Board, started_at: float, reason: str) -> Result:
-        """What the board holds at the end."""
+        """Build the result from the final board."""
         clients, intervals = tuple(board.clients), tuple(board.intervals)
         return cls(board.plan, clients, intervals, started_at, dict(board.clock_differences_s), reason)
 
     def is_whole(self) -> bool:
-        """Whether every client ended by itself, and no record was given up."""
+        """Whether every client ended by itself, and no record failed."""
         return all(c.state == DONE for c in self.clients) and not any(
             row.failed for row in self.intervals if row.role == "producer"
         )
 
     def rows(self, role: str, phases: Sequence[str] = PHASES, client: int | None = None) -> list[Interval]:
-        """The intervals of a role, or of one client."""
+        """Return the intervals of a role, or of one client."""
         return [
             row
             for row in self.intervals
@@ -97,30 +97,30 @@ class Result:
         ]
 
     def of_role(self, role: str) -> list[Standing]:
-        """The producers, or the consumers."""
+        """Return the producers, or the consumers."""
         return [standing for standing in self.clients if standing.role == role]
 
     def disturbance(self, role: str) -> Disturbance:
-        """What the clients of a role have met of brokers that went away: the longest gap, the sums of the rest."""
+        """Return the effects of broker failures on a role's clients: the longest gap, the sums of the other values."""
         return Disturbance.of_all(it.disturbance for it in self.of_role(role) if it.disturbance is not None)
 
     def total(self, role: str) -> Total:
-        """From the start to the last record of the last client."""
+        """Return the sums from the start to the last record of the last client."""
         return total(self.rows(role), max((c.end_s for c in self.of_role(role)), default=0.0))
 
     def steady(self, role: str) -> Total:
-        """The same without the warm-up: from where the first client left it."""
+        """Return the sums without the warm-up: from the time at which the first client ended it."""
         clients = [c for c in self.of_role(role) if c.steady_s is not None]
         begin = min((c.steady_s for c in clients if c.steady_s is not None), default=0.0)
         end = max((c.end_s for c in clients), default=begin)
         return total(self.rows(role, (STEADY,)), end - begin)
 
     def of_client(self, client: Standing) -> Total:
-        """One client's own."""
+        """Return the sums of one client."""
         return total(self.rows(client.role, client=client.client), client.end_s)
 
     def acknowledged(self) -> list[Acknowledged]:
-        """By producer, topic and partition: what an audit is to find."""
+        """Return the counts by producer, topic and partition, for an audit."""
         return [
             Acknowledged(
                 self.plan.producer_number(c.client),

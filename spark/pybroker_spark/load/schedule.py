@@ -1,7 +1,7 @@
-"""When which record is due: an open-loop schedule, which does not wait for what it loads.
+"""The due time of each record: an open-loop schedule, independent of the broker's speed.
 
-Owns the arithmetic: record i of a step of r records a second is due i / r seconds after the step began, whether or not
-those before it have been sent. Reads no clock and sends nothing: time is an argument.
+Owns the arithmetic: record i of a step with r records a second is due i / r seconds after the step's start, whether
+or not earlier records have been sent. Reads no clock and sends nothing: time is an argument.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 UNLIMITED = math.inf
-"""As fast as it goes: such records are due when they are sent."""
+"""No limit: such records are due when they are sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """So many records a second for so long."""
+    """A rate of records for a period."""
 
     seconds: float = math.inf
     rate: float = UNLIMITED
@@ -24,30 +24,32 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Records that are to be sent now; none of them means to wait."""
+    """Records that are due now."""
 
     count: int
     first_s: float | None = None
-    """When the first of them was due, in seconds from the start; None: they have no time."""
+    """Due time of the first one, in seconds from the start; None without due times."""
     every_s: float = 0.0
-    """From each to the next."""
+    """Interval of their due times."""
     wait_s: float = 0.0
-    """Until the next record is due."""
+    """Time until the next record is due."""
 
 
 class Schedule:
-    """Steps one after another, until they end or `records` are sent. What a step owes goes before the next one's."""
+    """A sequence of steps, until they end or `records` are sent. Overdue records of a step are sent before the next
+    step's.
+    """
 
     def __init__(self, steps: Sequence[Step], records: int | None = None) -> None:
         self._steps = list(steps)
         self._left = math.inf if records is None else records
         self._begun_s = 0.0
-        """When the first of `_steps` begins."""
+        """Start of the first of `_steps`."""
         self._sent = 0
-        """Of that step."""
+        """Records sent in that step."""
 
     def take(self, elapsed_s: float, most: int) -> Portion | None:
-        """What to send at this moment, at most `most` records, which then count as sent; None at the end."""
+        """Return the records to send now, at most `most`, and count them as sent; None at the end."""
         while self._steps and self._left > 0:
             step = self._steps[0]
             if step.rate == UNLIMITED:

@@ -1,7 +1,7 @@
-"""How many tasks a Spark application runs at a time, and whether a load's tasks find room.
+"""The task slots of a Spark application, and whether they suffice for a load's tasks.
 
-Barrier mode starts all tasks of a stage at once or none. Spark says so after its own checks only, which take long with
-its defaults; here it is known before the job is submitted.
+Barrier mode starts all tasks of a stage at once or none. Spark detects too few slots only after checks of its own,
+which take long by default; here they are detected before the job is submitted.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _REGISTRATION_S = 15.0
-"""Executors of a cluster that was just started register one after another: so long is waited for the missing ones."""
+"""Seconds to wait for missing executors: those of a new cluster register one after another."""
 
 _SETTLED_S = 2.0
 
 
 def context_of(spark: SparkSession) -> SparkContext:
-    """The context that a load needs. Raises LoadError in a session of Spark Connect, which has none."""
+    """Return the context that a load needs. Raises LoadError in a session of Spark Connect, which has none."""
     from pyspark.errors import PySparkAttributeError
 
     try:
@@ -35,18 +35,18 @@ def context_of(spark: SparkSession) -> SparkContext:
 
 
 def master_of(context: SparkContext) -> str:
-    """The master's address."""
+    """Return the master's address."""
     return str(context.master)
 
 
 def count_slots(context: SparkContext) -> int:
-    """How many tasks can run at once, as Spark's own check of barrier stages counts them."""
+    """Return how many tasks can run at once, as in Spark's own check of barrier stages."""
     scala = context._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def settled_slots(context: SparkContext) -> int:
-    """The same when it has not changed for a while: executors of a cluster register one after another."""
+    """Return that number once it has not changed for a while: executors of a cluster register one after another."""
     slots = count_slots(context)
     if is_one_process(master_of(context)):
         return slots
@@ -59,7 +59,7 @@ def settled_slots(context: SparkContext) -> int:
 
 
 def require_slots(context: SparkContext, tasks: int) -> None:
-    """Wait until so many tasks can run at once. Raises TooFewSlotsError, saying what to set."""
+    """Wait until so many tasks can run at once. Raises TooFewSlotsError with the setting to change."""
     deadline = time.monotonic() + (0.0 if is_one_process(master_of(context)) else _REGISTRATION_S)
     while (slots := count_slots(context)) < tasks:
         if time.monotonic() >= deadline:
@@ -68,12 +68,12 @@ def require_slots(context: SparkContext, tasks: int) -> None:
 
 
 def is_one_process(master: str) -> bool:
-    """Whether all tasks run in the driver's process, so that no executor is going to register."""
+    """Whether all tasks run in the driver's process, so that no executor will register."""
     return master == "local" or master.startswith("local[")
 
 
 def explain(master: str, tasks: int, slots: int | None = None) -> str:
-    """What is wrong, and what would be right."""
+    """Return the message about too few slots, with the fix."""
     has = "has fewer" if slots is None else f"has {slots}"
     if is_one_process(master):
         more = f"--master 'local[{tasks}]'"

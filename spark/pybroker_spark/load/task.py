@@ -1,7 +1,7 @@
-"""What a Spark task does: runs its clients side by side, and reports what they do while they do it.
+"""A Spark task of a load: runs its clients concurrently, and reports their progress.
 
-A failure of a client is reported and ends that client alone; nothing is raised to Spark but that the driver cannot be
-reached, since a failed task of a barrier stage ends the whole job. Without its driver a task ends its load.
+A failed client is reported and does not affect others. Only an unreachable driver is raised to Spark, since a failed
+task of a barrier stage ends the whole job. Without its driver a task ends its load.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pybroker_spark.load.plan import CONFLUENT, ConsumerPlan, LoadPlan
 from pybroker_spark.load.producing import NativeProducer
 
 _POLL_INTERVAL_S = 0.05
-"""How often a task checks whether a client has ended."""
+"""Interval at which a task checks whether a client has ended."""
 
 
 def make_client(plan: LoadPlan, number: int) -> Client:
-    """The client that a plan means."""
+    """Create the client of a plan."""
     client = plan.clients[number]
     if isinstance(client, ConsumerPlan):
         return NativeConsumer(client)
@@ -57,12 +57,12 @@ class _Running:
         self.failure = ""
         self.thread: threading.Thread | None = None
         self.reported_s = 0.0
-        """Until when its intervals were reported."""
+        """End of the last reported interval."""
         self.steady_reported = False
         self.end_reported = False
 
     def prepare(self) -> None:
-        """Make and connect it; a failure is kept."""
+        """Create and connect it; a failure is stored."""
         try:
             self.client = self.make()
             self.client.prepare()
@@ -70,7 +70,7 @@ class _Running:
             self.failure = f"{type(error).__name__}: {error}"
 
     def start(self, clock: Clock) -> None:
-        """Run it."""
+        """Start its thread."""
         self.thread = threading.Thread(target=self._run, args=(clock,), name=f"load-client-{self.number}", daemon=True)
         self.thread.start()
 
@@ -83,7 +83,7 @@ class _Running:
             self.failure = f"{type(error).__name__}: {error}"
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for the end of its thread, but not longer."""
+        """Wait for the end of its thread, with a timeout."""
         if self.thread is not None:
             self.thread.join(timeout_s)
 
@@ -92,7 +92,7 @@ class _Running:
         return self.thread is not None and not self.thread.is_alive()
 
     def state(self) -> tuple[str, str]:
-        """How it ended, and why."""
+        """Return its final state, and the reason."""
         if self.failure:
             return FAILED, self.failure
         if self.orders.stopped.is_set() and self.orders.reason:
@@ -128,7 +128,7 @@ class _Task:
                 running.client.close()
 
     def _obey(self) -> None:
-        """Take the driver's orders; its end is an order to stop."""
+        """Process the driver's orders; a closed connection is an order to stop."""
         while (message := self._link.receive()) is not None:
             kind = message["type"]
             if kind == "start":
@@ -151,7 +151,7 @@ class _Task:
             self._started.set()
 
     def _report(self, live: list[_Running], clock: Clock) -> None:
-        """Report progress often and intervals when their time has come, until every client has ended."""
+        """Report progress frequently and intervals when they are due, until every client has ended."""
         left, next_s = list(live), self._plan.interval_s
         while left:
             over = [running for running in left if running.is_over()]

@@ -1,6 +1,6 @@
-"""TOML files as typed values, and what is wrong in one in words: the file, the key, its value and what would be right.
+"""Parses TOML files to typed values; errors contain the file, the key, its value and the expected value.
 
-Owns the way from bytes to `msgspec.Struct`s. Knows no key of any file: the struct is an argument.
+Owns the conversion from bytes to `msgspec.Struct`s. Must not know particular keys: the struct is an argument.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from pybroker_spark.load.errors import ScenarioError
 
 _Table = TypeVar("_Table", bound=msgspec.Struct)
-#: msgspec ends its messages with the path of the value, unless it is the document itself.
+#: msgspec appends the path of the value to its messages, unless it is the document itself.
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")
 
@@ -36,7 +36,7 @@ def read(path: Path, kind: type[_Table]) -> _Table:
 
 
 def _explain(message: str, value: Any, kind: Any) -> str:
-    """msgspec's message behind the key and the value that it is about, and before the words that are accepted there."""
+    """Add the key, the value and the allowed words to msgspec's message."""
     found = _PATH.search(message)
     where = found[1].removesuffix("[...]") if found else ""
     for key, index in _STEP.findall(where):

@@ -1,12 +1,12 @@
-"""Archive: topics to Parquet in folders by topic and date, and what cannot be read to a dead-letter topic.
+"""Archive: topics to Parquet in folders by topic and date, and unreadable records to a dead-letter topic.
 
     records (topics) -> columns or error -> Parquet in folders, exactly once | dead letters (topic)
 
-It is a stream that ends when everything has been read (`--available-now`) or never. The files are Spark's own sink's:
-a file of a micro-batch that was not finished stays out of `_spark_metadata`, and readers that go by it see each record
-once. Dead letters are a second query with a checkpoint of its own, so that each of the two goes on from where it was.
+A stream that ends when everything has been read (`--available-now`) or never. The files are written by Spark's own
+sink: a file of an unfinished micro-batch is not in `_spark_metadata`, so readers that use it see each record once.
+Dead letters are a second query with a checkpoint of its own, so each of the two resumes at its own offset.
 
-Owns the columns of the archive. Must not know how records travel.
+Owns the columns of the archive. Must not know how records are transferred.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ VALUES: Final = ("binary", "string", "json")
 
 
 def read_values(records: DataFrame, values: str, schema: StructType | None = None) -> DataFrame:
-    """Records with `error`, and with `value` as it is to be kept: bytes, text, or a struct read from JSON.
+    """Return records with `error`, and with `value` in the archive's type: bytes, text, or a struct parsed from JSON.
 
-    `value` stays as it is where there is an error. A record with no value (a deletion) is no error, and kept.
+    `value` is unchanged where there is an error. A record with a null value (a tombstone) is no error, and kept.
     """
     if values == "binary":
         return records.withColumn("error", sf.lit(None).cast("string")).withColumn("kept", sf.col("value"))
@@ -51,9 +51,9 @@ def read_values(records: DataFrame, values: str, schema: StructType | None = Non
 
 
 def rows(read: DataFrame, folders: tuple[str, ...] = ("topic", "date"), *, refusing: bool = False) -> DataFrame:
-    """Records without error as rows of the archive, with the columns of `folders` in the end.
+    """Return records without error as rows of the archive, with the columns of `folders` last.
 
-    With `refusing` the first record with an error ends the job with its topic, partition, offset and error.
+    With `refusing` the first record with an error fails the job with its topic, partition, offset and error.
     """
     if refusing:
         kept = sf.when(sf.col("error").isNull(), sf.col("kept")).otherwise(_refused(sf.col("error")))
@@ -72,7 +72,7 @@ def _refused(error: Column) -> Column:
 
 
 def letters(read: DataFrame) -> DataFrame:
-    """Records with an error as dead letters, with the headers that they had before those that name the error."""
+    """Return records with an error as dead letters; the headers about the error follow the record's own."""
     headers = dead_letters.of_record(NAME, sf.col("error"))
     if "headers" in read.columns:
         headers = sf.concat(sf.coalesce(sf.col("headers"), sf.array().cast(dead_letters.HEADERS_TYPE)), headers)
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def folders(text: str) -> tuple[str, ...]:
-    """An option that names columns for folders."""
+    """Parse an option with the columns of folders."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in FOLDERS:
@@ -111,7 +111,7 @@ def folders(text: str) -> tuple[str, ...]:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """What can be found out before Spark starts."""
+    """Validate options before Spark starts."""
     if (arguments.values == "json") != (arguments.schema is not None):
         raise UsageError(
             "--values json needs --schema, as 'id INT, name STRING'"
@@ -121,7 +121,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect topics with files, and return what is to be printed at the end."""
+    """Run the queries between topics and files, and return the text to print."""
     schema = None if arguments.schema is None else file_rows.parse_schema(arguments.schema)
     dead = arguments.dead_letter_topic if arguments.values != "binary" else None
     read = read_values(topics.read_stream(spark, arguments, *COLUMNS), arguments.values, schema)

@@ -1,7 +1,8 @@
-"""Columns of rows that become parts of records: paths to them, in nested fields too, and the types that fit.
+"""Columns of rows that become parts of records: paths to them, also into nested fields, and their valid types.
 
-Owns the judgement of `--key`, `--timestamp`, `--partition` and `--headers`, before Spark starts where the schema is
-given as DDL, and after it where Spark infers the schema. Spark itself reads the DDL: here only names and nesting are.
+Owns the validation of `--key`, `--timestamp`, `--partition` and `--headers`: before Spark starts where the schema is
+given as DDL, and after that where Spark infers the schema. Spark itself parses the DDL; here only names and nesting
+are parsed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _WANTED: Final = {
         "MAP<STRING, STRING>, a STRUCT whose fields become headers, or ARRAY<STRUCT<key STRING, value BINARY>>",
     ),
 }
-"""The types that fit, as Spark names them, and the words for them. A key has any type: its text is sent."""
+"""The valid types by Spark's names, and their description. A key has any type: its text is sent."""
 
 _ALIASES: Final = {
     "long": "bigint",
@@ -51,7 +52,7 @@ class Node:
     fields: dict[str, Node] = field(default_factory=dict)
 
     def find(self, path: str) -> tuple[tuple[str, ...], Node] | None:
-        """The names that lead to a column, and the column: one whose own name has dots goes first."""
+        """Return the names of the path to a column, and the column. A column with dots in its name takes precedence."""
         if path in self.fields:
             return (path,), self.fields[path]
         for end in (place for place, letter in enumerate(path) if letter == "."):
@@ -62,13 +63,13 @@ class Node:
 
 
 def of_type(kind: DataType) -> Node:
-    """The columns of a schema."""
+    """Return the columns of a schema."""
     inner = {one.name: of_type(one.dataType) for one in kind.fields} if isinstance(kind, StructType) else {}
     return Node(kind.simpleString(), inner)
 
 
 def of_ddl(text: str) -> Node | None:
-    """The columns of a schema of DDL, as `id INT, user STRUCT<id: INT>`; None where it is no such list."""
+    """Return the columns of a DDL schema, as `id INT, user STRUCT<id: INT>`; None for an invalid one."""
     tokens, at = [], 0
     while found := _TOKEN.match(text, at):
         tokens.append(found[1])
@@ -87,7 +88,7 @@ def _struct(fields: dict[str, Node]) -> Node:
 
 
 def _fields(tokens: list[str], end: str) -> dict[str, Node]:
-    """Take names and types up to `end`, or to the end of the text. Raises IndexError, ValueError."""
+    """Parse names and types up to `end`, or to the end of the text. Raises IndexError, ValueError."""
     fields: dict[str, Node] = {}
     while True:
         token = tokens.pop(0)
@@ -125,7 +126,7 @@ def _kind(tokens: list[str]) -> Node:
 
 
 def check(schema: Node, options: Mapping[str, str | None]) -> None:
-    """Refuse a column that there is not, or that does not fit its option. Raises UsageError."""
+    """Reject a missing column, or one with an invalid type for its option. Raises UsageError."""
     for option, path in options.items():
         if path is None:
             continue
@@ -138,7 +139,7 @@ def check(schema: Node, options: Mapping[str, str | None]) -> None:
 
 
 def _paths(schema: Node) -> list[str]:
-    """Every column, those of a struct behind it."""
+    """Return the paths of all columns, with fields of a struct behind it."""
     return [
         name if not below else f"{name}.{below}"
         for name, node in schema.fields.items()
@@ -147,7 +148,7 @@ def _paths(schema: Node) -> list[str]:
 
 
 def column(schema: Node, root: str, path: str) -> tuple[Column, Node]:
-    """The column at a path below the column `root`."""
+    """Return the column at a path below the column `root`."""
     found = schema.find(path)
     assert found is not None, path
     names = [root, *("`" + name.replace("`", "``") + "`" for name in found[0])]
@@ -155,18 +156,18 @@ def column(schema: Node, root: str, path: str) -> tuple[Column, Node]:
 
 
 def key(schema: Node, root: str, path: str) -> Column:
-    """A record's key: the text of a column."""
+    """Return a record's key: the text of a column."""
     return column(schema, root, path)[0].cast("string").cast("binary")
 
 
 def timestamp(schema: Node, root: str, path: str) -> Column:
-    """A record's time: whole numbers are milliseconds since 1970."""
+    """Return a record's timestamp: integers are milliseconds since 1970."""
     found, node = column(schema, root, path)
     return found.cast("timestamp") if node.kind.startswith("timestamp") else sf.timestamp_millis(found.cast("bigint"))
 
 
 def headers(schema: Node, root: str, path: str) -> Column:
-    """A record's headers: entries of a map, fields of a struct that are not null, or pairs as they are."""
+    """Return a record's headers: entries of a map, non-null fields of a struct, or an array of pairs."""
     found, node = column(schema, root, path)
     if node.kind.startswith("array"):
         return found.cast(HEADERS)
@@ -181,7 +182,7 @@ def headers(schema: Node, root: str, path: str) -> Column:
 
 
 def size_of(header_list: Column) -> Column:
-    """The most bytes that headers take in a record: each has two lengths."""
+    """Return the maximum bytes of headers in a record: each has two lengths."""
     sizes = sf.transform(
         header_list,
         lambda pair: sf.octet_length(pair["key"]) + sf.coalesce(sf.octet_length(pair["value"]), sf.lit(0)) + 10,

@@ -1,8 +1,8 @@
-"""Dead letters: what could not be read, parsed or sent, with headers that say where it came from and what was wrong.
+"""Dead letters: records that could not be read, parsed or sent, with headers about their origin and the error.
 
-Owns the names of the headers, which are those of Kafka Connect's dead letter queue (`__connect.errors.*`, KIP-298), so
-that tools for it read these as well; `file`, `file.line`, `file.block` and `value.length` have no counterpart there,
-since a sink of Connect reads topics only. Must not know which rows are bad: that is `parsing`'s.
+Owns the names of the headers, which are those of Kafka Connect's dead letter queue (`__connect.errors.*`, KIP-298),
+so its tools can read them. `file`, `file.line`, `file.block` and `value.length` have no counterpart there, since a
+sink of Connect reads only topics. Must not detect errors: `parsing` does.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 PREFIX: Final = "__connect.errors."
 
 DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
-"""What Connect's converters raise for a value that they cannot read."""
+"""The exception of Connect's converters for a value that they cannot read."""
 
 TOO_LARGE_EXCEPTION: Final = "org.apache.kafka.common.errors.RecordTooLargeException"
-"""What Kafka's producer raises for a record over `max.request.size`."""
+"""The exception of Kafka's producer for a record over `max.request.size`."""
 
 VALUE_CONVERTER: Final = "VALUE_CONVERTER"
 """Connect's stage in which a value is read."""
@@ -31,15 +31,15 @@ KAFKA_PRODUCE: Final = "KAFKA_PRODUCE"
 """Connect's stage in which a record is sent."""
 
 KEPT_BYTES: Final = 64 * 1024
-"""A dead letter of a value that is too large for its topic carries this much of it."""
+"""Maximum length of the value in a dead letter whose value is too large for its topic."""
 
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 
 def headers(job: str, details: Mapping[str, Column]) -> Column:
-    """The headers of a dead letter: its `details` under `PREFIX`, as text; what is null has no header.
+    """Return the headers of a dead letter: its `details` with the prefix `PREFIX`, as text, without nulls.
 
-    As Connect does, every value is its text in UTF-8.
+    As in Connect, every value is UTF-8 text.
     """
     fields = {"connector.name": sf.lit(job), "task.id": sf.spark_partition_id(), **details}
     pairs = [
@@ -50,7 +50,7 @@ def headers(job: str, details: Mapping[str, Column]) -> Column:
 
 
 def of_line(job: str, *, stage: Column, exception: Column, error: Column, length: Column) -> Column:
-    """Headers of a row of a file, with its columns `file`, `block` and `line`."""
+    """Return headers of a row of a file, from its columns `file`, `block` and `line`."""
     details = {
         "file": sf.col("file"),
         "file.line": sf.col("line"),
@@ -64,7 +64,7 @@ def of_line(job: str, *, stage: Column, exception: Column, error: Column, length
 
 
 def of_record(job: str, error: Column) -> Column:
-    """Headers of a record of a topic whose value cannot be read, with its columns `topic`, `partition` and `offset`."""
+    """Return headers of a record with an unreadable value, from its columns `topic`, `partition` and `offset`."""
     details = {
         "topic": sf.col("topic"),
         "partition": sf.col("partition"),

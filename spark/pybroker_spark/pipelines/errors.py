@@ -1,21 +1,21 @@
-"""What a job ends with when it cannot do what it was asked for.
+"""The errors with which a job ends.
 
     JobError          one line for the user, exit status 1
-    └── UsageError    an option's value cannot work; nothing was read or written; exit status 2
+    └── UsageError    an option has an invalid value; nothing was read or written; exit status 2
 
-Every message names the option, the value and what would be right. Knows no Spark.
+Every message has the option, its value and the expected value. Must not know Spark.
 """
 
 from __future__ import annotations
 
 
 class JobError(Exception):
-    """The job failed; the text is all that the user sees."""
+    """The job failed. The user sees only the message."""
 
     status = 1
 
 
 class UsageError(JobError):
-    """An option's value cannot work."""
+    """An option has an invalid value."""
 
     status = 2

@@ -1,7 +1,7 @@
-"""Spark's exceptions in words for the user: which option, which value, what would be right.
+"""Messages for Spark's exceptions: option, value, and expected value.
 
-Owns the sentences. Goes by Spark's error conditions and by the classes of exceptions, never by their texts; what has no
-sentence of its own is reported with the innermost cause, as that says it.
+Owns the messages. They depend on Spark's error conditions and exception classes, never on texts. An exception
+without a message here is reported with the message of its innermost cause.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["SPARK_ERRORS", "job_error"]
 
 _DAMAGED = ("java.io.", "java.lang.IllegalStateException", "java.lang.AssertionError", "org.apache.hadoop.fs.")
-"""Classes of what Spark meets in a checkpoint that is damaged, or of another query."""
+"""Exception classes of a checkpoint that is damaged, or belongs to another query."""
 
 
 def job_error(error: Exception, arguments: argparse.Namespace) -> JobError:
-    """The sentence for one of `SPARK_ERRORS` that a job ended with."""
+    """Return the error with the message for one of `SPARK_ERRORS`."""
     chain = list(causes(error))
     for cause in chain:
         if cause.condition == "PATH_NOT_FOUND":

@@ -1,9 +1,9 @@
-"""Files to rows that know where they stand: (value, file, block, line).
+"""Files to rows with their position: (value, file, block, line).
 
-Owns how lines are counted. Spark reads a large file in blocks, each in a task of its own, so a line's number is counted
-from the beginning of its block, whose first byte is `block`: in a file of one block (128 MB by default, or compressed)
-it is the number of the line in the file. Rows of Parquet are counted from the beginning of the file. Must not know what
-is in a line.
+Owns the counting of lines. Spark reads a large file in blocks, each in a task of its own, so a line is numbered from
+the start of its block, whose first byte is `block`. In a file of one block (128 MB by default, or compressed) that
+is the line number in the file. Rows of Parquet are numbered from the start of the file. Must not know the content of
+a line.
 
 Not done: CSV with line breaks inside of quotes; each line is a row.
 """
@@ -29,10 +29,9 @@ ROWS_TYPE: Final = "value binary, file string, block bigint, line bigint"
 
 
 def schema_of(spark: SparkSession, path: str, form: str, given: str | None, options: Mapping[str, str]) -> StructType:
-    """The schema that the user gave as DDL, or what Spark infers from all files that are there.
+    """Return the user's DDL schema, or the one that Spark infers from all current files.
 
-    Lines that cannot be read do not take part. Raises UsageError where the DDL cannot be read, or nothing is there to
-    infer from.
+    Unreadable lines are ignored. Raises UsageError for invalid DDL, or where no data exists to infer from.
     """
     if given is not None:
         return parse_schema(given)
@@ -46,7 +45,7 @@ def schema_of(spark: SparkSession, path: str, form: str, given: str | None, opti
 
 
 def parse_schema(given: str) -> StructType:
-    """A schema of DDL, as `id INT, name STRING`; raises UsageError."""
+    """Parse a DDL schema, as `id INT, name STRING`. Raises UsageError."""
     from pyspark.errors import PySparkException
 
     try:
@@ -59,7 +58,7 @@ def parse_schema(given: str) -> StructType:
 
 
 def lines(source: DataFrame) -> DataFrame:
-    """The lines of text files as `ROWS_TYPE`; `source` reads the format text, in batch or as a stream."""
+    """Return the lines of text files as `ROWS_TYPE`; `source` reads the format text, in batch or as a stream."""
     placed = source.select(
         sf.col("value").cast("binary").alias("value"),
         sf.col("_metadata.file_path").alias("file"),
@@ -69,7 +68,7 @@ def lines(source: DataFrame) -> DataFrame:
 
 
 def parquet_rows(source: DataFrame) -> DataFrame:
-    """The rows of Parquet files as `ROWS_TYPE`, with their values as JSON, and `row`; `source` reads the format."""
+    """Return the rows of Parquet files as `ROWS_TYPE`, with JSON values, and `row`; `source` reads the format."""
     row = sf.struct(*(sf.col(f"`{name}`") for name in source.columns))
     return source.select(
         sf.to_json(row).cast("binary").alias("value"),
@@ -81,7 +80,7 @@ def parquet_rows(source: DataFrame) -> DataFrame:
 
 
 def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Count lines within each run of one file and block; a task reads one such run after the other."""
+    """Number the lines of each run of one file and block; a task reads the runs one after the other."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,12 +1,12 @@
-"""Ingest: files of CSV, JSON lines, text or Parquet to a topic, and what is not fit to a dead-letter topic.
+"""Ingest: files of CSV, JSON lines, text or Parquet to a topic, and invalid rows to a dead-letter topic.
 
     files -> numbered rows -> row or error -> record or dead letter -> topics
 
-Without a checkpoint the files that are there are read once, as a batch. With one it is a stream: a file is read once
-and never again, also after a restart, and files that come later are read when they come. Good records and dead letters
-are one write, so that none is lost between two.
+Without a checkpoint the current files are read once, as a batch. With one it is a stream: each file is read exactly
+once, also after a restart, and later files are read when they appear. Valid records and dead letters are one write,
+so that no row is lost between two.
 
-Owns the way from a row to a record. Must not know how a line is parsed (`parsing`) or counted (`file_rows`).
+Owns the conversion from a row to a record. Must not know how a line is parsed (`parsing`) or numbered (`file_rows`).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MAX_REQUEST_SIZE: Final = 1_048_576
 """Kafka's default of `max.request.size`."""
 
 RECORD_OVERHEAD: Final = 61 + 21 + 5 + 5 + 1
-"""What a batch of one record adds to key and value at most: the batch's header, the record's, three lengths."""
+"""Maximum overhead of a batch of one record over key and value: the batch's header, the record's, three lengths."""
 
 
 def read_lines(
     lines: DataFrame, schema: StructType | None, form: str, *, header: bool = False, **options: str
 ) -> DataFrame:
-    """Numbered lines as (value, file, block, line, row, error): what goes to the topic, or why it cannot.
+    """Return numbered lines as (value, file, block, line, row, error): the value for the topic, or the error.
 
-    A line of text is the value as it is. One of CSV becomes an object of JSON; one of JSON stays as it is unless it
-    does not fit the schema. Blank lines are no rows, and with `header` the first line of a file is none.
+    A line of text is the value itself. A line of CSV becomes a JSON object; a line of JSON is unchanged unless it
+    does not match the schema. Blank lines are skipped, and with `header` the first line of each file.
     """
     if form == "text":
         return lines.withColumn("error", sf.lit(None).cast("string"))
@@ -70,11 +70,12 @@ def records(
     headers: str | None = None,
     max_request_size: int = MAX_REQUEST_SIZE,
 ) -> DataFrame:
-    """Rows as records (topic, key, value, headers, error): good ones for `topic`, others for `dead_letter_topic`.
+    """Return rows as records (topic, key, value, headers, error): valid ones for `topic`, others for
+    `dead_letter_topic`.
 
-    `key`, `timestamp`, `partition` and `headers` are paths to columns of the row; records have the columns `timestamp`
-    and `partition` where those are given. Without a dead-letter topic the first bad row ends the job with its file,
-    line and error.
+    `key`, `timestamp`, `partition` and `headers` are paths to columns of the row; records have the columns
+    `timestamp` and `partition` where those are given. Without a dead-letter topic the first invalid row fails the
+    job with its file, line and error.
     """
     rows = _with_parts(rows, key=key, timestamp=timestamp, partition=partition, headers=headers)
     more = [name for name, path in (("timestamp", timestamp), ("partition", partition)) if path is not None]
@@ -113,7 +114,7 @@ def records(
 
 
 def _with_parts(rows: DataFrame, **paths: str | None) -> DataFrame:
-    """Rows with the columns `key` and `given_headers`, and `timestamp` and `partition` where they are given."""
+    """Return rows with the columns `key` and `given_headers`, and `timestamp` and `partition` where they are given."""
     parts = {
         "key": sf.lit(None).cast("binary"),
         "headers": sf.lit(None).cast(dead_letters.HEADERS_TYPE),
@@ -134,7 +135,7 @@ _PARTS: Final[dict[str, Callable[[columns.Node, str, str], Column]]] = {
     "partition": _partition,
     "headers": columns.headers,
 }
-"""The options that name a column, and what is made of it."""
+"""The options that name a column, and the function that converts it."""
 
 
 def _refused(error: Column) -> Column:
@@ -169,7 +170,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """What can be found out before Spark starts."""
+    """Validate options before Spark starts."""
     if arguments.checkpoint is None and (arguments.available_now or arguments.interval):
         option = "--available-now" if arguments.available_now else "--interval"
         raise UsageError(f"{option} is for streams: give --checkpoint DIR, or leave it out to read the files once")
@@ -184,12 +185,12 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _paths(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """The columns that options name."""
+    """Return the columns that the options name."""
     return {option: getattr(arguments, option) for option in _PARTS}
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
-    """Connect files with topics, and return what is to be printed at the end."""
+    """Run the query from files to topics, and return the text to print."""
     rows = _rows(spark, arguments)
     settings = dict(arguments.command_property)
     found = records(
@@ -209,7 +210,7 @@ def run(spark: SparkSession, arguments: argparse.Namespace) -> str:
 
 
 def summary(rows: int, dead: int, arguments: argparse.Namespace) -> str:
-    """What came of it, in a line."""
+    """Return the result in one line."""
     text = f"{rows:,} rows read, {rows - dead:,} records to topic '{arguments.topic}'"
     if arguments.dead_letter_topic is not None:
         text += f", {dead:,} dead letters to topic '{arguments.dead_letter_topic}'"

@@ -1,8 +1,8 @@
-"""The frame around every job: options, session, errors in one line, exit status.
+"""The common part of all jobs: options, session, errors in one line, exit status.
 
-Owns what all jobs have in common on the command line. Must not know what a job does. Exit status 0: done, and what came
-of it is printed; 1: failed, and why is on standard error; 2: an option cannot work, and nothing was read or written;
-130 and 143: ended by a signal.
+Owns the common command line. Must not know particular jobs. Exit status 0: done, with the result on standard output;
+1: failed, with the reason on standard error; 2: an invalid option, nothing was read or written; 130 and 143: ended
+by a signal.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def _no_check(_arguments: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `main` needs of a job."""
+    """The definition of a job for `main`."""
 
     name: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[SparkSession, argparse.Namespace], str]
-    """Does the work and returns what is printed at the end, or raises JobError."""
+    """Does the work and returns the text to print at the end, or raises JobError."""
     check: Callable[[argparse.Namespace], None] = _no_check
-    """Raises UsageError for what can be found out before Spark starts."""
+    """Validates options before Spark starts. Raises UsageError."""
 
 
 def main(job: Job, arguments: list[str] | None = None) -> int:
-    """Run one job and return the exit status. A session that runs already is used, and left running."""
+    """Run one job and return the exit status. A running session is used, and stays open."""
     parser = argparse.ArgumentParser(prog=job.name, description=job.description, allow_abbrev=False)
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
     parser.add_argument(
@@ -58,7 +58,7 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
     parser.add_argument("--master", help="where Spark runs, unless spark-submit says it; local[*] if nobody does")
     job.add_arguments(parser)
     parsed = parser.parse_args(arguments)
-    # What the command line says stands over the file, as in Kafka's tools. The servers are those of the option.
+    # The command line overrides the file, as in Kafka's tools. The servers are those of the option.
     given = {**parsed.command_config, **dict(parsed.command_property)}
     parsed.command_property = [(key, value) for key, value in given.items() if key != "bootstrap.servers"]
     try:
@@ -80,7 +80,7 @@ def main(job: Job, arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _delegation(parsed: argparse.Namespace) -> Iterator[None]:
-    """Have the tasks' clients sign in by a token, where that is asked for. Raises JobError."""
+    """Have the tasks' clients authenticate by a token, if the option is set. Raises JobError."""
     if not parsed.delegation_token:
         yield
         return
@@ -104,7 +104,7 @@ def _in_session(job: Job, parsed: argparse.Namespace) -> str:
     running = SparkSession.getActiveSession()
     spark = running or session(f"pybroker {job.name}", master=parsed.master)
     if running is None:
-        # What a job prints is one line; Spark's own, and its trace of each try, are for who asks for them.
+        # A job prints one line. Spark's own logs, with a trace of each attempt, are optional.
         spark.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "OFF"))
     try:
         return job.run(spark, parsed)

@@ -1,6 +1,6 @@
-"""Kinds of values that options of jobs have: counts, lengths of time, settings, regular expressions.
+"""Types of job options: counts, durations, settings, regular expressions.
 
-Owns how they are read, and what is said of one that cannot be. Must not know what they are for.
+Owns their parsing and the error messages. Must not know the use of an option.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNITS = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600, "day": 8
 
 
 def pair(text: str) -> tuple[str, str]:
-    """An option's key and value."""
+    """Parse key and value of an option."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise wrong(f"'{text}' is no setting: give it as key=value")
@@ -24,7 +24,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def properties(text: str) -> dict[str, str]:
-    """The settings in a file of Java's properties format, which are in no list of processes."""
+    """Read the settings in a Java properties file, which keeps secrets off the command line."""
     try:
         return read_properties(Path(text))
     except PropertiesError as error:
@@ -32,19 +32,19 @@ def properties(text: str) -> dict[str, str]:
 
 
 def count(text: str) -> int:
-    """An option's whole number from 1."""
+    """Parse an integer from 1."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise wrong(f"'{text}' is no count: give a whole number from 1")
     return int(text)
 
 
 def wrong(text: str) -> argparse.ArgumentTypeError:
-    """What the parser reports as the fault of the option that it reads."""
+    """Return the exception by which the parser reports an invalid option."""
     return argparse.ArgumentTypeError(text)
 
 
 def duration(text: str) -> str:
-    """A length of time as Spark writes it."""
+    """Parse a duration, in Spark's notation."""
     found = re.fullmatch(r"(\d+) *([a-z]+?)s?", text.strip().lower())
     if found is None or found[2] not in UNITS or int(found[1]) == 0:
         units = ", ".join(f"{unit}s" for unit in UNITS)
@@ -53,13 +53,13 @@ def duration(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """The seconds of a `duration`."""
+    """Return the seconds of a `duration`."""
     number, unit = text.split(" ")
     return int(number) * UNITS[unit.removesuffix("s")]
 
 
 def pattern(text: str) -> str:
-    """An option that is a regular expression."""
+    """Parse a regular expression."""
     try:
         re.compile(text)
     except re.error as error:

@@ -1,8 +1,8 @@
-"""Text to typed columns, or to one sentence that says what is wrong with it.
+"""Text to typed columns, or to a message about the error in it.
 
-Owns how a line of CSV or JSON is read, and the words for what cannot be. All of it is Spark's own expressions: a good
-row costs one parse, and only a bad one is looked at again, column by column, to find out which. Must not know where
-the text comes from.
+Owns the parsing of CSV and JSON lines, and the messages. It consists of Spark's own expressions: a valid row is
+parsed once, and only an invalid one is parsed again, column by column, to find the error. Must not know where the
+text comes from.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 CORRUPT: Final = "__corrupt"
 SHOWN_CHARACTERS: Final = 100
-"""An error shows this much of a value."""
+"""Maximum length of a value in an error."""
 
 
 def parsed(rows: DataFrame, text: str, schema: StructType, form: str, options: Mapping[str, str]) -> DataFrame:
-    """`rows` with `row`, a struct of `schema`, and `error`: null, or what is wrong with the column `text`.
+    """Return `rows` with `row`, a struct of `schema`, and `error`: null, or the error in the column `text`.
 
-    `form` is csv or json; `options` are those of Spark's reader of that name (`sep`, `quote`, `timestampFormat` ...).
+    `form` is csv or json; `options` are those of Spark's reader of that name (`sep`, `quote`, `timestampFormat`
+    ...).
     """
     value = sf.col(text)
     read = _reader(form, options)
@@ -33,7 +34,7 @@ def parsed(rows: DataFrame, text: str, schema: StructType, form: str, options: M
     row = sf.col("__row")
     broken = row[CORRUPT].isNotNull()
     if form == "json":
-        # The parser stops at the end of the first object, whatever follows it.
+        # The parser stops at the end of the first object and ignores the rest.
         broken |= ~sf.coalesce(sf.json_array_length(_bracketed(value)) == 1, sf.lit(False))
     fault = _csv_fault(value, schema, read) if form == "csv" else _json_fault(value, schema, read)
     error = (
@@ -51,7 +52,7 @@ def parsed(rows: DataFrame, text: str, schema: StructType, form: str, options: M
 
 
 def _reader(form: str, options: Mapping[str, str]) -> Callable[[Column, StructType], Column]:
-    """A parse that notes in the field `CORRUPT` that something did not fit."""
+    """Return a parser that sets the field `CORRUPT` for an invalid value."""
     settings = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
     def read(value: Column, schema: StructType) -> Column:
@@ -68,7 +69,7 @@ def _ddl(schema: StructType) -> str:
 
 
 def _csv_fault(value: Column, schema: StructType, read: Callable[[Column, StructType], Column]) -> Column:
-    """Which column of a line does not fit: its number of columns first, then each with the others left as text."""
+    """Return the error of a line: its number of columns first, then the first column with an invalid value."""
     texts = StructType([StructField(field.name, StringType()) for field in schema.fields])
     as_text = read(value, texts)
     faults = [
@@ -85,7 +86,7 @@ def _csv_fault(value: Column, schema: StructType, read: Callable[[Column, Struct
 
 
 def _json_fault(value: Column, schema: StructType, read: Callable[[Column, StructType], Column]) -> Column:
-    """Whether a value is JSON, an object, and which of its fields does not fit."""
+    """Return the error of a value: invalid JSON, no object, or a field with an invalid value."""
     faults = [
         sf.when(sf.json_array_length(_bracketed(value)).isNull(), sf.lit("the value is not JSON")),
         sf.when(sf.json_array_length(_bracketed(value)) != 1, sf.lit("the value is more than one of JSON")),

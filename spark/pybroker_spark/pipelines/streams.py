@@ -1,8 +1,8 @@
-"""Running a streaming query to its end, and counting what went through it.
+"""Runs a streaming query to its end, and counts its rows.
 
-Owns the options of streams: checkpoint, trigger, durations. A query ends when everything that was there has been read
-(`--available-now`), when it fails, or by SIGTERM and SIGINT, which let no micro-batch be lost: what is not in the
-checkpoint is read again. Must not know what is read.
+Owns the options of streams: checkpoint, trigger, durations. A query ends when all current data has been read
+(`--available-now`), when it fails, or by SIGTERM and SIGINT. No micro-batch is lost: data that is not in the
+checkpoint is read again. Must not know the data.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trigger(parser: argparse.ArgumentParser) -> None:
-    """Declare when micro-batches happen."""
+    """Declare the trigger of micro-batches."""
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--available-now", action="store_true", help="read what is there now, then end")
     when.add_argument(
@@ -63,14 +63,14 @@ def add_trigger(parser: argparse.ArgumentParser) -> None:
 
 
 def add_duration(parser: argparse.ArgumentParser, option: str, default: str, what: str) -> None:
-    """Declare an option that is a length of time."""
+    """Declare an option with a duration."""
     parser.add_argument(
         option, type=kinds.duration, default=default, metavar="TIME", help=f"{what} (default: {default})"
     )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Make sure, before Spark starts, that a checkpoint on this machine is, or can become, a directory."""
+    """Check, before Spark starts, that a checkpoint on this machine is a directory, or can be created."""
     place = getattr(arguments, "checkpoint", None)
     if place is None:
         return
@@ -86,19 +86,19 @@ def check(arguments: argparse.Namespace) -> None:
 
 @dataclass(slots=True)
 class Ended:
-    """What a query that has ended had done in this run."""
+    """The counts of a query that has ended, for this run."""
 
     rows_read: int = 0
     late_rows: int = 0
-    """Rows that came behind the watermark. An aggregation counts its partial results, not the rows in them."""
+    """Rows behind the watermark. An aggregation counts its partial results, not the rows in them."""
     observed: Counter[str] = field(default_factory=Counter)
-    """Sums of the metrics that the query's observations made."""
+    """Sums of the metrics of the query's observations."""
 
     counted: tuple[int, str] = (-1, "")
-    """The micro-batch that was added last: number and time. Spark reports them in their order."""
+    """Number and time of the last counted micro-batch. Spark reports them in order."""
 
     def add(self, progress: StreamingQueryProgress) -> None:
-        """Add what one micro-batch did, unless it has been added."""
+        """Add the counts of one micro-batch, unless they were added."""
         if (progress.batchId, progress.timestamp) <= self.counted:
             return
         self.counted = (progress.batchId, progress.timestamp)
@@ -111,7 +111,7 @@ class Ended:
 class _Listener(StreamingQueryListener):
     """Adds up the progress of all queries of a session, by run.
 
-    Spark reports it some time after it was made, and a query remembers its last hundred only: both together miss none.
+    Spark reports progress with a delay, and a query keeps only its last hundred: both together miss none.
     """
 
     def __init__(self) -> None:
@@ -119,38 +119,38 @@ class _Listener(StreamingQueryListener):
         self._lock = threading.Lock()
 
     def add(self, *reported: StreamingQueryProgress) -> None:
-        """Add the progress of micro-batches of a query; each may come twice."""
+        """Add the progress of micro-batches of a query; duplicates are ignored."""
         with self._lock:
             for progress in reported:
                 self._runs.setdefault(str(progress.runId), Ended()).add(progress)
 
     def ended(self, query: StreamingQuery) -> Ended:
-        """Everything that a query did."""
+        """Return the counts of a query."""
         self.add(*query.recentProgress)
         return self._runs.get(str(query.runId), Ended())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to count yet."""
+        """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Spark has finished a micro-batch."""
+        """Add the progress of a micro-batch."""
         self.add(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing to count."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """What is missing is asked of the query."""
+        """Do nothing: missing progress is read from the query."""
 
 
 def run(writer: DataStreamWriter, arguments: argparse.Namespace, *, checkpoint: str | None = None) -> Ended:
-    """Start a query, wait for its end and return what it did."""
+    """Start a query, wait for its end and return its counts."""
     (ended,) = run_all([(writer, checkpoint or arguments.checkpoint)], arguments)
     return ended
 
 
 def run_all(writers: list[tuple[DataStreamWriter, str]], arguments: argparse.Namespace) -> list[Ended]:
-    """Start queries, each with its checkpoint, and wait until all have ended; when one fails, all are stopped.
+    """Start queries, each with its checkpoint, and wait until all have ended. When one fails, all are stopped.
 
     Raises StreamingQueryException as Spark does.
     """
@@ -188,7 +188,7 @@ def _wait(queries: list[StreamingQuery], stop: threading.Event) -> None:
 
 @contextmanager
 def _stopping_signal() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets; outside the main thread nothing does."""
+    """Yield an event that SIGTERM sets; outside the main thread it is never set."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop

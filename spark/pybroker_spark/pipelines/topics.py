@@ -1,7 +1,7 @@
 """Topics as a job's sources and targets: options, a check that they exist, reading, writing.
 
-Owns the only lines of the jobs that name the data source `pybroker`. Its options are those of Spark's Kafka connector.
-Must not know what the records mean.
+Owns all uses of the data source `pybroker` by the jobs. Its options are those of Spark's Kafka connector. Must not
+know the meaning of records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = "pybroker"
 
 
 def add_source(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
-    """Declare where a job reads."""
+    """Declare the source topics of a job."""
     parser.add_argument(
         "--source",
         default=default,
@@ -48,7 +48,7 @@ def add_source(parser: argparse.ArgumentParser, *, default: str | None = None) -
 
 
 def add_target(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
-    """Declare where a job writes."""
+    """Declare the target topic of a job."""
     parser.add_argument(
         "--topic",
         default=default,
@@ -60,12 +60,12 @@ def add_target(parser: argparse.ArgumentParser, *, default: str | None = None) -
 
 
 def add_creation(parser: argparse.ArgumentParser) -> None:
-    """Declare that topics to write may be created."""
+    """Declare the creation of missing target topics."""
     parser.add_argument("--create-topics", action="store_true", help="create the topics to write that are not there")
 
 
 def add_dead_letters(parser: argparse.ArgumentParser, *, without: str = "the first ends the job") -> None:
-    """Declare where goes what cannot be read or sent, and what happens `without` such a topic."""
+    """Declare the topic for records that cannot be read or sent, and the behaviour `without` such a topic."""
     parser.add_argument(
         "--dead-letter-topic",
         metavar="TOPIC",
@@ -74,9 +74,9 @@ def add_dead_letters(parser: argparse.ArgumentParser, *, without: str = "the fir
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Make sure, before Spark starts, that the topics of the options are there; creates targets if that is asked for.
+    """Check, before Spark starts, that the topics of the options exist; creates targets if the options require it.
 
-    Raises UsageError naming the option and the topic, and ClientError where no broker answers.
+    Raises UsageError with the option and the topic, and ClientError where no broker responds.
     """
     _check_options(arguments)
     sources = arguments.source.split(",") if getattr(arguments, "source_is_topics", False) else []
@@ -117,9 +117,9 @@ def _others(there: set[str]) -> str:
 def client_options(
     arguments: argparse.Namespace, mine: type[ConnectionSettings], others: type[ConnectionSettings]
 ) -> dict[str, str]:
-    """The options that connect: addresses, and settings of the client under `kafka.`.
+    """Return the connection options: addresses, and client settings with the prefix `kafka.`.
 
-    A job's settings are for what it reads with and what it writes with: each gets its own, and those that neither has.
+    A job's settings apply to its reading and its writing client: each gets its own, and those unknown to both.
     """
     given = dict(arguments.command_property)
     kept = given.keys() - (set(mine.without_effect(given)) - set(others.without_effect(given)))
@@ -136,7 +136,7 @@ def _writing(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse what the data source would refuse of the options. Raises UsageError."""
+    """Reject options that the data source would reject. Raises UsageError."""
     option = "--bootstrap-server, --command-config or --command-property"
     try:
         parse_write(_writing(arguments))
@@ -150,7 +150,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def read_stream(spark: SparkSession, arguments: argparse.Namespace, *columns: str) -> DataFrame:
-    """The records of `--source` as a stream of these columns of the connector's; others are not built."""
+    """Return the records of `--source` as a stream of these columns of the connector; others are not built."""
     register(spark)
     options = {
         **_reading(arguments),
@@ -172,17 +172,17 @@ def write(records: DataFrame, arguments: argparse.Namespace, topic: str | None =
 
 
 def write_stream(records: DataFrame, arguments: argparse.Namespace, topic: str | None = None) -> DataStreamWriter:
-    """The writer of a stream of final records, each of them once: to `topic`, or each to that of its column `topic`."""
+    """Return a writer of a stream of final records, exactly once: to `topic`, or each to that of its column `topic`."""
     register(records.sparkSession)
     options = {**_writing(arguments), **({} if topic is None else {"topic": topic})}
     return records.writeStream.format(FORMAT).options(**options).outputMode("append")
 
 
 def write_updates(records: DataFrame, arguments: argparse.Namespace, topic: str) -> DataStreamWriter:
-    """The writer of a stream of records that replace older ones of their key (`pybroker_spark.updates`)."""
+    """Return a writer of a stream of records that replace older ones of their key (`pybroker_spark.updates`)."""
     return updates.write_updates(records, {**_writing(arguments), "topic": topic})
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session."""
+    """Register the format in a session."""
     datasource.register(spark)

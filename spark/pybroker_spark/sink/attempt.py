@@ -1,9 +1,8 @@
-"""One attempt of one task to write its share of a batch: begin by the ledger, write, and after a failure subtract.
+"""One attempt of one task to write its rows of a batch: read the ledger, write, and after a failure skip written rows.
 
-Without a failure rows go through once: no read-back, no fingerprints. After one, the attempt goes on under the identity
-of the first attempt and from the sequence numbers that it finds in the log, so that the broker takes nothing more from
-an attempt that still lives. Rows are compared with what is in the log, and what is there is not written again. Knows no
-Spark.
+Without a failure rows are written once: no read-back, no fingerprints. After a failure, the attempt continues with
+the producer id of the first attempt and the sequence numbers in the log, so that the broker rejects batches of an
+older attempt that is still running. Rows that are in the log are not written again. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
     from pybroker_spark.source.options import WriteOptions
 
 _FLUSH_SECONDS = 15.0
-"""Beyond delivery.timeout.ms, after which every record is decided."""
+"""Added to delivery.timeout.ms, after which every record is acknowledged or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one task writes of a batch."""
+    """The rows of a batch that one task writes."""
 
     query_id: str
     batch: int
@@ -46,12 +45,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt did."""
+    """The result of an attempt."""
 
     begun: bool = False
-    """It has noted that it writes; a task without rows does not."""
+    """Whether it has appended to the ledger; a task without rows does not."""
     done: bool = False
-    """The batch was done before: nothing was written."""
+    """Whether the batch was done before, so nothing was written."""
     rows: int = 0
     repeated: int = 0
     """Rows that an earlier attempt had written."""
@@ -60,25 +59,25 @@ class Outcome:
 
 
 class _Earlier:
-    """What earlier attempts of the task left in the log."""
+    """Rows of earlier attempts of the task in the log."""
 
     def __init__(self, begins: Mapping[TopicPartition, int]) -> None:
         self.begins = begins
         self.bag = Bag()
-        """In the log, and not met among this attempt's rows yet."""
+        """Rows in the log that are not among this attempt's rows so far."""
         self.rows = Sum()
-        """This attempt's rows, whichever attempt wrote them."""
+        """This attempt's rows, including those that an earlier attempt wrote."""
         self.repeated = 0
         self.sequences: dict[TopicPartition, int] = {}
 
     def take_in(self, rows: pa.RecordBatch) -> None:
-        """Note rows that are in the log: the next sequence number is the number of them."""
+        """Add rows that are in the log. Their number is the next sequence number."""
         partition = TopicPartition(rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py())
         self.sequences[partition] = (self.sequences.get(partition, 0) + rows.num_rows) & 0x7FFF_FFFF
         self.bag.add(fingerprints(rows))
 
     def subtract(self, batch: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
-        """The rows of a batch that are not in the log."""
+        """Return the rows of a batch that are not in the log."""
         marks = fingerprints(batch, topic)
         self.rows.add(marks)
         missing = [not self.bag.take(mark) for mark in marks]
@@ -93,11 +92,11 @@ class Attempt:
         self._share, self._ledger, self._options = share, ledger, options
         self._identity = (-1, -1)
         self._marks: dict[str, TopicMark] = {}
-        """The topics that this attempt writes to, as it found them."""
+        """The marks of the topics that this attempt writes to."""
         self._counts: dict[str, int] = {}
-        """Partitions by topic, as the task's first attempt found them."""
+        """Partition counts by topic, from the task's first attempt."""
         self._known_ids: Mapping[str, str] = {}
-        """The topics that the last batch was written to."""
+        """Topic ids of the last batch."""
         self._earlier: _Earlier | None = None
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Outcome:
@@ -109,7 +108,7 @@ class Attempt:
         try:
             place = self._begin(first)
             if place.done:
-                for _ in filled:  # Spark's worker is used again only when its input was read
+                for _ in filled:  # Spark reuses a worker only if its input was read
                     pass
                 return Outcome(begun=True, done=True)
             return self._write(first, filled)
@@ -123,7 +122,7 @@ class Attempt:
         try:
             self._marks = {topic: self._ledger.mark(topic) for topic in topics_of(first, self._options.topic)}
         except ClientError:
-            self._marks = self._place(None).marks()  # an earlier attempt has seen where it was
+            self._marks = self._place(None).marks()  # an earlier attempt has recorded the topics
             raise
         offset = self._ledger.append(Begun(self._share.batch, self._share.task, *own, self._marks))
         entries = self._ledger.read(offset)
@@ -143,7 +142,7 @@ class Attempt:
         return place
 
     def _check_way(self, entries: Iterable[Entry]) -> None:
-        """Refuse a batch of which rows were written by transactions."""
+        """Reject a batch whose rows were written by transactions."""
         if any(isinstance(entry, Wrote) and entry.batch == self._share.batch for entry in entries):
             raise SinkError(
                 "the batch was begun with exactly.once=transactions: have it finished so, then change the option"
@@ -176,7 +175,7 @@ class Attempt:
             met = Disturbance.of_metrics(producer.metrics())
         finally:
             with contextlib.suppress(ClientError):
-                producer.close(0.0)  # what an attempt that failed has not sent yet stays unsent
+                producer.close(0.0)  # a failed attempt must not send its remaining records
         self._check_topics()
         if earlier is not None:
             self._check(earlier)
@@ -185,7 +184,7 @@ class Attempt:
         return Outcome(begun=True, rows=rows, repeated=repeated, topic_ids=topic_ids, disturbance=met)
 
     def _meet(self, batch: pa.RecordBatch) -> None:
-        """Note a topic in the ledger before its first row, with the end of each partition."""
+        """Append a topic to the ledger before its first row, with the end offset of each partition."""
         met = [topic for topic in topics_of(batch, self._options.topic) if topic not in self._marks]
         if met:
             marks = {topic: self._ledger.mark(topic) for topic in met}
@@ -195,7 +194,7 @@ class Attempt:
             self._counts = {**{topic: len(mark.ends) for topic, mark in marks.items()}, **self._counts}
 
     def _check_known(self, marks: Mapping[str, TopicMark]) -> None:
-        """Refuse to go on in a topic that is another one than the last batch was written to."""
+        """Raise TargetLostError for a topic that was recreated since the last batch."""
         for topic, mark in marks.items():
             if self._known_ids.get(topic, mark.topic_id) != mark.topic_id:
                 raise TargetLostError(
@@ -204,7 +203,7 @@ class Attempt:
                 )
 
     def _check_topics(self) -> None:
-        """Refuse a success when a topic was deleted and made anew meanwhile: rows went with it."""
+        """Raise TargetLostError for a topic that was recreated during the batch, which deletes rows."""
         for topic, found in zip(self._marks, self._ledger.admin.describe_topics(list(self._marks)), strict=True):
             if found.topic_id.hex() != self._marks[topic].topic_id:
                 ends = list(self._marks[topic].ends)
@@ -213,7 +212,7 @@ class Attempt:
                 )
 
     def _check(self, earlier: _Earlier) -> None:
-        """After a failure: what is in the log has to be this attempt's rows, each once."""
+        """After a failure: check that the log contains exactly this attempt's rows, each once."""
         if earlier.bag.rows:
             raise ReplayError(
                 f"{earlier.bag.rows} rows that an earlier attempt wrote, the first of them at"

@@ -1,7 +1,7 @@
-"""The ledger's entries, and what they mean for an attempt: plain values and pure functions.
+"""The ledger's entries, and their meaning for an attempt: plain values and pure functions.
 
-The ledger is a log in one partition, so that all attempts of all drivers agree on the order of what is in it. Knows
-neither Spark nor a broker.
+The ledger is a log with one partition, so that all attempts of all drivers agree on the order of its entries. Must
+not know Spark or a broker.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pybroker_spark.sink.errors import LedgerError
 
 @dataclass(frozen=True, slots=True)
 class TopicMark:
-    """A target topic as an attempt found it before it wrote there."""
+    """A target topic at the start of an attempt's writes."""
 
     topic_id: str
     ends: tuple[int, ...]
-    """Where each partition ended: what the attempt writes lies at or above."""
+    """The end offset of each partition: rows of the attempt have these or higher offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An attempt is about to write rows of one task of a batch; or, with further topics, goes on to write to these."""
+    """An attempt starts to write rows of one task of a batch, or starts to write to further topics."""
 
     batch: int
     task: int
@@ -40,12 +40,12 @@ class Done:
 
     batch: int
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """The topics that it was written to."""
+    """The topics of the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The rows of one task of a batch, in the transaction that this entry is part of (`exactly.once=transactions`)."""
+    """The rows of one task of a batch, in the transaction of this entry (`exactly.once=transactions`)."""
 
     batch: int
     task: int
@@ -56,22 +56,22 @@ Entry: TypeAlias = Begun | Done | Wrote
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the ledger says to an attempt of a task."""
+    """The ledger's state for an attempt of a task."""
 
     done: bool
     """The batch is done: there is nothing to write."""
     earlier: tuple[Begun, ...]
-    """What attempts of the same task of the same batch have noted before this one."""
+    """The entries of earlier attempts of the same task of the same batch."""
     topic_ids: Mapping[str, str]
-    """The topics that the last batch was written to, as they were then."""
+    """The topic ids of the last batch."""
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """Producer id and epoch under which all attempts of the task write: those of the first one."""
+        """Return producer id and epoch of the first attempt, with which all attempts of the task write."""
         return (self.earlier[0].producer_id, self.earlier[0].epoch) if self.earlier else None
 
     def marks(self) -> dict[str, TopicMark]:
-        """The first mark of each topic that an earlier attempt may have written to."""
+        """Return the first mark of each topic that an earlier attempt may have written to."""
         marks: dict[str, TopicMark] = {}
         for entry in self.earlier:
             for topic, mark in entry.topics.items():
@@ -80,7 +80,7 @@ class Place:
 
 
 def place_of(entries: Iterable[Entry], batch: int, task: int) -> Place:
-    """What the entries that precede an attempt's own say to it. Batches are numbered upwards, and done in order."""
+    """Return the state from the entries before an attempt's own. Batch numbers increase; batches complete in order."""
     last: Done | None = None
     earlier: list[Begun] = []
     for entry in entries:
@@ -92,12 +92,12 @@ def place_of(entries: Iterable[Entry], batch: int, task: int) -> Place:
 
 
 def begun_tasks(entries: Iterable[Entry], batch: int) -> set[int]:
-    """The tasks of a batch of which an attempt has begun to write."""
+    """Return the tasks of a batch with an attempt that has started to write."""
     return {entry.task for entry in entries if isinstance(entry, Begun) and entry.batch == batch}
 
 
 def write_entry(entry: Entry) -> bytes:
-    """An entry as the ledger holds it."""
+    """Encode an entry."""
     if isinstance(entry, Done):
         value: dict[str, object] = {"done": entry.batch, "topics": dict(entry.topic_ids)}
     elif isinstance(entry, Wrote):
@@ -113,7 +113,7 @@ def write_entry(entry: Entry) -> bytes:
 
 
 def parse_entry(data: bytes | None) -> Entry:
-    """Read an entry. Raises LedgerError for what is none."""
+    """Decode an entry. Raises LedgerError for an invalid one."""
     try:
         value = json.loads(data or b"")
         if "done" in value:

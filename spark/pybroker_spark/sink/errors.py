@@ -1,14 +1,14 @@
-"""What a streaming write can fail with, beside what the client raises.
+"""The errors of streaming writes, beside the client's.
 
     SinkError
-    ├── TargetLostError   a topic, or records of it, are missing that this query wrote or has to check
+    ├── TargetLostError   a topic, or records of it, that this query wrote or must check are missing
     ├── ReplayError       an attempt has other rows than the one that it repeats
     ├── SplitError        a batch is repeated by other tasks than those that began it
-    ├── InterferenceError the log does not hold what this attempt wrote: an older one is still writing
+    ├── InterferenceError the log does not contain what this attempt wrote: an older one is still writing
     └── LedgerError       the ledger cannot be read
 
-Each names the query, the batch and, where there is one, topic, partition and offset. Spark tries the task again after
-any of them; what is written twice by that is subtracted, so trying again never harms.
+Each message has the query, the batch and, where there is one, topic, partition and offset. Spark retries the task
+after any of them; rows in the log are not written again, so a retry is always safe.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ class SinkError(Exception):
 
 
 class TargetLostError(SinkError):
-    """A topic or records of it are gone."""
+    """A topic or its records are missing."""
 
 
 class ReplayError(SinkError):
-    """The rows of a batch are not what they were at first."""
+    """The rows of a batch differ from those of its first attempt."""
 
 
 class SplitError(SinkError):
-    """A batch is split differently from how it was at first."""
+    """The tasks of a batch differ from those of its first attempt."""
 
 
 class InterferenceError(SinkError):
-    """Something else wrote under this attempt's identity."""
+    """Another producer wrote with this attempt's producer id."""
 
 
 class LedgerError(SinkError):
-    """The ledger holds what this version cannot read, or does not answer."""
+    """The ledger contains an entry that this version cannot read, or is not available."""

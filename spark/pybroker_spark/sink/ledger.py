@@ -1,8 +1,8 @@
-"""The ledger of a query: a topic of one partition that the attempts of its tasks append to and read.
+"""The ledger of a query: a topic of one partition, to which the attempts of its tasks append entries.
 
-Owns how entries are appended, read and cut off, and how a target topic is marked; what they say is
-`pybroker_spark.sink.entries`'. An append returns when the entry is durable. A worker keeps its connections from batch
-to batch.
+Owns how entries are appended, read and truncated, and how a target topic is marked; `pybroker_spark.sink.entries`
+defines their content. An append returns when the entry is durable. A worker keeps its connections from batch to
+batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PREFIX: Final = "__spark_sink_"
 """The ledger of query q is the topic `__spark_sink_q`."""
 
 _CONFIGS: Final = {
-    # What is done has to be known for as long as the query may come back; entries go when a batch is done.
+    # Completed batches must be known as long as the query may be restarted. Entries are deleted when a batch is done.
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -46,7 +46,7 @@ _READ_SECONDS: Final = 60.0
 _READING: Final = {"auto.offset.reset": "earliest", "fetch.max.wait.ms": "10", "fetch.min.bytes": "1"}
 
 _kept: dict[tuple[str, tuple[tuple[str, str], ...], str], Ledger] = {}
-"""What this process has open: at most one."""
+"""The open ledger of this process, at most one."""
 
 
 class Ledger:
@@ -55,19 +55,19 @@ class Ledger:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> None:
         self.topic = f"{PREFIX}{query_id}"
         self.admin = Admin(bootstrap_servers, AdminSettings.acting(properties))
-        """Also for what an attempt asks of the cluster."""
+        """Also used by an attempt for requests to the cluster."""
         self._partition = TopicPartition(self.topic, 0)
         self._producer = Producer(bootstrap_servers, {**_without_batching(properties), "linger.ms": "0"})
         self._fetcher = Fetcher(bootstrap_servers, reading(properties))
         self._made = False
 
     def append(self, entry: Entry) -> int:
-        """Add an entry; its offset. Raises ClientError: then it may be there or not."""
+        """Append an entry, and return its offset. After ClientError the entry may be in the ledger or not."""
         self._make()
         return self._producer.send(self.topic, write_entry(entry), partition=0).result().offset
 
     def read(self, end: int | None = None) -> list[Entry]:
-        """The entries below an offset, or all. Raises LedgerError, ClientError."""
+        """Return the entries below an offset, or all. Raises LedgerError, ClientError."""
         self._make()
         if end is None:
             end = self.admin.list_offsets({self._partition: LATEST})[self._partition].offset
@@ -80,33 +80,33 @@ class Ledger:
         while True:
             records = self._fetcher.poll(1.0)
             entries += [parse_entry(record.value) for record in records if record.offset < end]
-            # Behind the last entry there may be the marker of a transaction, which is no record.
+            # Behind the last entry there may be a transaction marker, which is no record.
             if self._fetcher.positions()[self._partition] >= end:
-                self._fetcher.assign([])  # nothing is fetched ahead between two batches
+                self._fetcher.assign([])  # no prefetching between two batches
                 return entries
             if time.monotonic() > deadline:
                 at = self._fetcher.positions()[self._partition]
                 raise LedgerError(f"{self.topic}-0: nothing came at offset {at} within {_READ_SECONDS} s")
 
     def made(self) -> TopicPartition:
-        """The ledger's partition, which is there then. Raises ClientError."""
+        """Create the ledger's topic where it is missing, and return its partition. Raises ClientError."""
         self._make()
         return self._partition
 
     def cut(self, offset: int) -> None:
-        """Forget what lies below an offset. That it is refused harms nothing: the next batch cuts again."""
+        """Delete the entries below an offset. An error is ignored: the next batch deletes them."""
         try:
             self.admin.delete_records({self._partition: offset})
         except ClientError as error:
             _log.warning("%s: entries below offset %d stay: %s", self.topic, offset, error)
 
     def close(self) -> None:
-        """End every connection; an entry whose `append` failed, and that is still on its way, is given up."""
+        """Close every connection. An entry whose `append` failed and that is still in flight is dropped."""
         with self.admin, self._fetcher, suppress(DeliveryError):
             self._producer.close(0.0)
 
     def mark(self, topic: str) -> TopicMark:
-        """A target topic as it is now; the broker may make it, as for any producer. Raises ClientError."""
+        """Return the mark of a target topic, which the broker may create, as for any producer. Raises ClientError."""
         try:
             (found,) = self.admin.describe_topics([topic])
         except BrokerError as error:
@@ -136,13 +136,13 @@ class Ledger:
 
 
 def reading(properties: Mapping[str, str]) -> dict[str, str]:
-    """A fetcher's properties to read a ledger up to an end that is known."""
-    # A Fetch behind the end would be delayed at the broker, and delay the next read on the same connection.
+    """Return a fetcher's properties for reading a ledger up to a known end."""
+    # A Fetch at the end would be delayed at the broker, and delay the next read on the same connection.
     return {**FetcherSettings.acting(properties), **_READING}
 
 
 def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id: str) -> Ledger:
-    """The ledger of a query. The last one that was opened in this process stays open; for one thread."""
+    """Return the ledger of a query. The last one that was opened in this process stays open; for one thread."""
     key = (bootstrap_servers, tuple(sorted(properties.items())), query_id)
     if key not in _kept:
         close_ledger()
@@ -151,13 +151,13 @@ def open_ledger(bootstrap_servers: str, properties: Mapping[str, str], query_id:
 
 
 def close_ledger() -> None:
-    """Close the one that this process has open."""
+    """Close the open ledger of this process."""
     while _kept:
         _kept.popitem()[1].close()
 
 
 def _without_batching(properties: Mapping[str, str]) -> dict[str, str]:
-    """What is set for the rows' producer and has no business here."""
+    """Remove the batching settings of the rows' producer, which do not suit the ledger."""
     return {
         key: value for key, value in properties.items() if key not in ("linger.ms", "batch.size", "compression.type")
     }

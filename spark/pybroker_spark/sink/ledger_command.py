@@ -1,6 +1,7 @@
-"""`pybroker-spark ledgers`: list the ledgers of streaming writes, and delete those of queries that are no more.
+"""`pybroker-spark ledgers`: list the ledgers of streaming writes, and delete those of queries that do not exist any
+more.
 
-Owns options, the table and the exit status: 0 done, 1 failed, 2 an option cannot work and nothing was deleted.
+Owns options, the table and the exit status: 0 done, 1 failed, 2 an invalid option, nothing was deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DAY_MS = 86_400_000
 
 
 def main(arguments: list[str]) -> int:
-    """List or delete; returns the exit status."""
+    """List or delete ledgers. Returns the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     absent = next((place for place in options.checkpoints if not place.is_dir()), None)

@@ -1,6 +1,6 @@
-"""The ledgers of all queries on a cluster: which there are, what state each is in, and their deletion.
+"""The ledgers of all queries on a cluster: their list, their states, and their deletion.
 
-Owns the decision which are of no query any more. How entries are read and what they mean is `ledger`'s and `entries`'.
+Owns the decision which ledgers belong to no query. `ledger` reads entries, and `entries` defines them.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from pybroker_spark.sink.ledger import PREFIX, reading
 
 _READ_SECONDS: Final = 60.0
 _METADATA: Final = "metadata"
-"""The file of a checkpoint that has the query's id."""
+"""The file of a checkpoint that contains the query id."""
 
 
 @dataclass(slots=True)
 class LedgerState:
-    """A ledger as its entries have it."""
+    """The state of a ledger, from its entries."""
 
     query: str
     done: int | None = None
     """The last batch that is done."""
     begun: int | None = None
-    """A batch that is begun and not done: rows of it may be in the log."""
+    """A batch that has begun and is not done: the log may contain rows of it."""
     last_ms: int | None = None
-    """The time of the last entry; None where there is none."""
+    """The timestamp of the last entry; None without one."""
 
     @property
     def topic(self) -> str:
-        """The ledger's topic."""
+        """Return the ledger's topic."""
         return f"{PREFIX}{self.query}"
 
     def add(self, record: Record) -> None:
-        """Take an entry. Raises LedgerError for what is none."""
+        """Apply an entry. Raises LedgerError for an invalid one."""
         entry = parse_entry(record.value)
         self.last_ms = max(record.timestamp_ms, self.last_ms or 0)
         match entry:
@@ -51,13 +51,13 @@ class LedgerState:
                 self.begun = max(batch, -1 if self.begun is None else self.begun)
 
     def close(self) -> None:
-        """Forget what was begun before the last batch was done."""
+        """Clear a begun batch up to the last batch that is done."""
         if self.begun is not None and self.done is not None and self.begun <= self.done:
             self.begun = None
 
 
 def list_ledgers(bootstrap_servers: str, properties: Mapping[str, str]) -> list[LedgerState]:
-    """The ledgers on a cluster, by query id. Raises LedgerError, ClientError."""
+    """Return the ledgers on a cluster, by query id. Raises LedgerError, ClientError."""
     with Admin(bootstrap_servers, AdminSettings.acting(properties)) as admin:
         names = sorted(name for name in admin.list_topics(internal=True) if name.startswith(PREFIX))
         partitions = [TopicPartition(name, 0) for name in names]
@@ -79,17 +79,17 @@ def list_ledgers(bootstrap_servers: str, properties: Mapping[str, str]) -> list[
 
 
 def delete_ledgers(bootstrap_servers: str, properties: Mapping[str, str], states: Iterable[LedgerState]) -> None:
-    """Delete the topics of ledgers. A query that comes back begins a new ledger. Raises ClientError."""
+    """Delete the topics of ledgers. A restarted query begins a new ledger. Raises ClientError."""
     with Admin(bootstrap_servers, AdminSettings.acting(properties)) as admin:
         admin.delete_topics([state.topic for state in states])
 
 
 def queries_of_checkpoints(directory: Path) -> set[str]:
-    """The ids of the queries whose checkpoints are in a directory, or anywhere below it."""
+    """Return the ids of the queries whose checkpoints are in a directory or its subdirectories."""
     found = set()
     for file in directory.rglob(_METADATA):
         try:
             found.add(str(json.loads(file.read_text())["id"]))
         except (OSError, ValueError, KeyError, TypeError):
-            continue  # another file of this name
+            continue  # another file with this name
     return found

@@ -1,7 +1,8 @@
-"""Reading back what the attempts of a task have written: the way after a failure, never taken without one.
+"""Reads back the rows that attempts of a task have written; used only after a failure.
 
-Owns the range to read (from the first attempt's offsets to the end of each partition) and the refusal where it is gone.
-Rows are recognized by the producer id of their batches, which belongs to one task of one batch of one query.
+Owns the range to read (from the first attempt's offsets to the end of each partition), and the error where it was
+deleted. Rows are recognized by the producer id of their batches, which belongs to one task of one batch of one
+query.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _SILENCE_SECONDS: Final = 60.0
 
 
 def begins_of(admin: Admin, marks: Mapping[str, TopicMark]) -> dict[TopicPartition, int]:
-    """From which offset on each partition may hold rows of a task, by its first attempt's marks.
+    """Return by partition the first offset that may contain rows of a task, from its first attempt's marks.
 
-    A partition that was added since, and a topic that was made anew, are looked at from their beginning. Raises
-    TargetLostError where a topic is gone, or records of it that may have been the task's.
+    Partitions added since, and recreated topics, are read from their start. Raises TargetLostError where a topic, or
+    records that may be the task's, were deleted.
     """
     begins: dict[TopicPartition, int] = {}
     for topic, mark in marks.items():
@@ -60,7 +61,7 @@ def read_rows(
     producer_id: int,
     servers: tuple[str, Mapping[str, str]],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with a producer id from `begins` to the present end, each batch of one partition in offset order.
+    """Yield the rows with a producer id from `begins` to the current end, each batch of one partition in offset order.
 
     `servers` are the bootstrap servers and the client's properties. Raises TargetLostError, ClientError.
     """

@@ -1,7 +1,7 @@
-"""Which partition rows without key or partition go to: the same one whenever their batch is repeated.
+"""The partition of rows without key or partition: the same one whenever their batch is repeated.
 
-A producer would choose by what it has sent before, and a repetition has sent less. Rows with a key go by its hash in
-any case. Knows neither Spark nor a broker.
+A producer's sticky partitioner depends on the records sent before, and a repetition sends fewer. Rows with a key use
+its hash in any case. Must not know Spark or a broker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 
 def route(batch: pa.RecordBatch, topic: str | None, turn: int, partitions: Callable[[str], int]) -> pa.RecordBatch:
-    """Give every row without key and partition the partition whose turn it is in its topic."""
+    """Set the partition of every row without key and partition: by round-robin, from `turn`, in its topic."""
     names = batch.schema.names
     free = pc.is_null(batch.column("key")) if "key" in names else pa.array([True] * batch.num_rows)
     if "partition" in names:
@@ -29,7 +29,7 @@ def route(batch: pa.RecordBatch, topic: str | None, turn: int, partitions: Calla
 
 
 def topics_of(batch: pa.RecordBatch, topic: str | None) -> list[str]:
-    """The topics that the rows of a batch go to."""
+    """Return the topics of the rows of a batch."""
     if "topic" not in batch.schema.names:
         return [] if topic is None else [topic]
     named = [topic if name is None else name for name in batch.column("topic").unique().to_pylist()]

@@ -1,7 +1,7 @@
-"""Rows as values that can be compared with what is in the log: fingerprints, and a bag of them.
+"""Fingerprints of rows, to compare them with records in the log, and multisets of fingerprints.
 
-A row is what a consumer of the topic gets of it: topic, key, value and headers. Not its partition (which may have been
-chosen for it) and not its time (which the broker may set). Knows neither Spark nor a broker.
+A fingerprint covers the values that a consumer gets: topic, key, value and headers. It excludes the partition (which
+may have been chosen by the client) and the timestamp (which the broker may set). Must not know Spark or a broker.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _MODULUS = 1 << 128
 
 
 def fingerprints(batch: pa.RecordBatch, topic: str | None = None) -> list[bytes]:
-    """16 bytes a row, the same for equal rows; `topic` is where rows go that have no topic column of their own.
+    """Return 16 bytes for each row, equal for equal rows; `topic` is the topic of rows without a topic column.
 
-    The hash is a cryptographic one: nobody can make two rows of which one would pass for the other.
+    The hash is cryptographic, so that different rows with equal fingerprints cannot be constructed.
     """
     rows = batch.num_rows
     names = set(batch.schema.names)
@@ -52,7 +52,9 @@ def _sized(part: object) -> bytes:
 
 
 class Sum:
-    """A bag of rows as two numbers: equal bags have equal sums, others do not (but by chance of 2^-128)."""
+    """A multiset of rows as two numbers: equal multisets have equal sums, different ones do not (except with chance
+    2^-128).
+    """
 
     __slots__ = ("rows", "total")
 
@@ -61,7 +63,7 @@ class Sum:
         self.add(marks)
 
     def add(self, marks: Iterable[bytes]) -> None:
-        """Put rows in."""
+        """Add rows."""
         for mark in marks:
             self.rows += 1
             self.total = (self.total + int.from_bytes(mark, "big")) % _MODULUS
@@ -73,7 +75,7 @@ class Sum:
 
 
 class Bag:
-    """Rows that are in the log and were not met again yet: fingerprints with how many there are of each."""
+    """The rows in the log that were not matched yet: fingerprints with their counts."""
 
     def __init__(self) -> None:
         self._counts: dict[bytes, int] = {}
@@ -83,13 +85,13 @@ class Bag:
         return mark in self._counts
 
     def add(self, marks: Iterable[bytes]) -> None:
-        """Put rows in."""
+        """Add rows."""
         for mark in marks:
             self._counts[mark] = self._counts.get(mark, 0) + 1
             self.rows += 1
 
     def take(self, mark: bytes) -> bool:
-        """Take one such row out; whether there was one."""
+        """Remove one row with this fingerprint. Returns whether there was one."""
         count = self._counts.get(mark)
         if count is None:
             return False

@@ -1,6 +1,6 @@
-"""The producer's settings that a streaming write forces, and the refusal of others.
+"""The producer settings that a streaming write requires, and the rejection of others.
 
-Owns the list and the reasons. Options themselves are read by `pybroker_spark.source.options`.
+Owns the list and the reasons. `pybroker_spark.source.options` parses options.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DELIVERY_TIMEOUT_MS: Final = 120_000
 
 
 def forced_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with what has to be. Raises OptionError for a contrary one."""
+    """Return the properties with the required values. Raises OptionError for a conflicting value."""
     for key, (right, reason) in FORCED.items():
         value = properties.get(key)
         if value is not None and value.strip().lower() not in right:
@@ -38,5 +38,5 @@ def forced_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def flush_seconds(properties: Mapping[str, str]) -> float:
-    """After how long every record is decided, one way or the other."""
+    """Return the seconds after which every record is acknowledged or failed."""
     return float(properties.get("delivery.timeout.ms", DELIVERY_TIMEOUT_MS)) / 1000

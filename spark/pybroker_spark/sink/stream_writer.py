@@ -1,8 +1,9 @@
-"""The streaming write as Spark sees it: a writer made anew for every batch, at planning and again for commit or abort.
+"""Spark's interface of the streaming write: a writer created for every batch, at planning and again for commit or
+abort.
 
-Owns what is Spark's: which query, batch and task a call belongs to, and what a task gives to the commit. At planning
-neither query nor batch is known, so tasks ask the ledger whether their batch is done. What an attempt does is
-`pybroker_spark.sink.attempt`'s; options and the form of rows are those of the batch write.
+Owns the mapping of Spark's calls to query, batch and task, and the messages from tasks to the commit. At planning
+neither query nor batch is known, so tasks read from the ledger whether their batch is done.
+`pybroker_spark.sink.attempt` implements an attempt; options and the form of rows are those of the batch write.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 QUERY: Final = "sql.streaming.queryId"
-"""The local property with the query's id, which is the checkpoint's."""
+"""The local property with the query id, which is that of the checkpoint."""
 BATCH: Final = "streaming.sql.batchId"
 _SPECULATION: Final = "spark.speculation"
 
 
 @dataclass(slots=True)
 class WrittenShare(WriterCommitMessage):
-    """What the attempt of a task that won has done."""
+    """The result of the successful attempt of a task."""
 
     share: Share
     begun: bool
@@ -48,18 +49,18 @@ class WrittenShare(WriterCommitMessage):
     repeated: int
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     transaction: TransactionalOutcome | None = None
-    """With `exactly.once=transactions`."""
+    """Set with `exactly.once=transactions`."""
     disturbance: Disturbance = UNDISTURBED
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes each batch of a query once."""
+    """Writes each batch of a query exactly once."""
 
     def __init__(self, options: WriteOptions, columns: Sequence[str]) -> None:
         self.options, self.columns = options, list(columns)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenShare:
-        """In a task: write its rows. Raises SinkError."""
+        """Run in a task: write its rows. Raises SinkError."""
         log_as_spark()
         share = _share()
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, share.query_id)
@@ -80,13 +81,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         )
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """On the driver, when every task has written: note that the batch is done. Calling it again changes nothing.
+        """Run on the driver, when every task has written: record that the batch is done. Idempotent.
 
-        Raises SplitError when a task that began the batch has no part in it any more.
+        Raises SplitError when a task that began the batch is not part of it any more.
         """
         shares = [message for message in messages if isinstance(message, WrittenShare)]
         if not any(share.begun for share in shares):
-            return  # no rows: there is nothing to remember
+            return  # no rows, so there is nothing to record
         query = shares[0].share.query_id
         log_disturbance(f"query {query} batch {batch_id}", (share.disturbance for share in shares))
         ledger = open_ledger(self.options.bootstrap_servers, self.options.properties, query)
@@ -112,11 +113,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         ledger.cut(ledger.append(Done(batch_id, topic_ids)))
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """On the driver, when the batch failed: nothing. What was written is subtracted when the batch is repeated."""
+        """Run on the driver after a failed batch: do nothing. A repetition of the batch skips the written rows."""
 
 
 def make(options: Mapping[str, str], schema: StructType) -> StreamWriter:
-    """The writer of a streaming write. Raises OptionError."""
+    """Return the writer of a streaming write. Raises OptionError."""
     parsed = parse_write(options)
     parsed = dataclasses.replace(parsed, properties=forced_properties(parsed.properties))
     return StreamWriter(parsed, written_columns(schema, parsed.topic))

@@ -1,8 +1,8 @@
 """Streaming writes by transactions: each task leaves its rows in an open transaction, and the commit ends them all.
 
-A transaction holds the rows of one task and a note in the query's ledger, so that what a repetition finds there was
-written. An attempt of a task fences every earlier one of it. Rows are visible to readers of what is committed when the
-batch is; those of uncommitted records see them as they come, and those of attempts that failed. Knows no Spark.
+A transaction contains the rows of one task and an entry in the query's ledger, so a repetition detects committed
+rows by the ledger. An attempt of a task fences all earlier ones. read_committed consumers see the rows when the
+batch is committed; read_uncommitted consumers see them at once, also those of failed attempts. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 _READ_SECONDS: Final = 60.0
 _TIMEOUT_MS: Final = "900000"
-"""What brokers allow by default: a transaction is open from a task's first row to the commit of its batch."""
+"""The brokers' default maximum: a transaction is open from a task's first row to the commit of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionalOutcome:
-    """What an attempt did."""
+    """The result of an attempt."""
 
     begun: bool = False
-    """It has rows; a task without rows opens no transaction."""
+    """Whether it has rows; a task without rows opens no transaction."""
     rows: int = 0
     suspended: SuspendedTransaction | None = None
-    """The transaction that holds them; None where an earlier run of the batch has committed it."""
+    """The transaction with the rows; None where an earlier run of the batch has committed it."""
     disturbance: Disturbance = UNDISTURBED
 
 
@@ -53,7 +53,7 @@ def write(
     try:
         with _producer(options, f"{ledger.topic}-{share.task}") as producer:
             producer.init_transactions()
-            # Behind the fence: no earlier attempt writes any more, and what one has left open is aborted.
+            # Earlier attempts are fenced, and their open transactions are aborted.
             if _is_written(share, ledger, options):
                 rows = first.num_rows + sum(batch.num_rows for batch in filled)
                 return TransactionalOutcome(begun=True, rows=rows)
@@ -63,7 +63,7 @@ def write(
 
 
 def _is_written(share: Share, ledger: Ledger, options: WriteOptions) -> bool:
-    """Whether the task's rows are committed. Raises SinkError for a batch that was begun in the other way."""
+    """Whether the task's rows are committed. Raises SinkError for a batch that began with the other `exactly.once`."""
     entries = read_committed(ledger, options)
     if is_done(entries, share.batch):
         return True
@@ -97,10 +97,10 @@ def _write(
 def commit(
     query: str, batch: int, outcomes: Mapping[int, TransactionalOutcome], ledger: Ledger, options: WriteOptions
 ) -> None:
-    """End the transactions of every task of a batch, and note that it is done. Calling it again changes nothing.
+    """Commit the transactions of every task of a batch, and record that it is done. Idempotent.
 
-    Raises SplitError where other tasks than these have written the batch before, and SinkError where a transaction is
-    lost: then the batch is to be repeated, and what is committed of it is not written again.
+    Raises SplitError where other tasks have written the batch before, and SinkError where a transaction is lost:
+    then the batch must be repeated, which does not write its committed rows again.
     """
     begun = {task: outcome for task, outcome in outcomes.items() if outcome.begun}
     if not begun:
@@ -129,17 +129,17 @@ def commit(
 
 
 def is_done(entries: Iterable[Entry], batch: int) -> bool:
-    """Whether every row of a batch is committed. Batches are done in order."""
+    """Whether every row of a batch is committed. Batches complete in order."""
     return any(isinstance(entry, Done) and entry.batch >= batch for entry in entries)
 
 
 def wrote_tasks(entries: Iterable[Entry], batch: int) -> set[int]:
-    """The tasks of which the rows of a batch are committed."""
+    """Return the tasks of a batch whose rows are committed."""
     return {entry.task for entry in entries if isinstance(entry, Wrote) and entry.batch == batch}
 
 
 def read_committed(ledger: Ledger, options: WriteOptions) -> Sequence[Entry]:
-    """The entries of the ledger whose transactions are committed. Raises LedgerError, ClientError."""
+    """Return the committed entries of the ledger. Raises LedgerError, ClientError."""
     partition = ledger.made()
     bounds = [
         ledger.admin.list_offsets({partition: where}, read_committed=True)[partition].offset
@@ -168,7 +168,7 @@ def _producer(options: WriteOptions, transactional_id: str) -> Producer:
 
 
 def end(suspended: SuspendedTransaction, options: WriteOptions, *, commits: bool) -> None:
-    """Commit or abort what a task has left open. Raises ClientError."""
+    """Commit or abort a task's open transaction. Raises ClientError."""
     with _producer(options, suspended.transactional_id) as producer:
         producer.resume_transaction(suspended)
         if commits:

@@ -1,6 +1,6 @@
-"""The data source `pybroker`: topics as DataFrames, in batch and in streams, by the options of Spark's Kafka connector.
+"""The data source `pybroker`: topics as DataFrames, in batch and in streams, with the options of Spark's Kafka
+connector.
 
-Owns options, offsets and the plan of a read; records go from the native client to Spark as Arrow batches and are never
-looked at one by one. Knows nothing of the broker but `pybroker.client`'s public face. Streaming writes are
-`pybroker_spark.sink`'s.
+Owns options, offsets and the plan of a read. Records pass from the native client to Spark as Arrow batches, without
+Python objects. It uses only the public API of `pybroker.client`. Streaming writes belong to `pybroker_spark.sink`.
 """

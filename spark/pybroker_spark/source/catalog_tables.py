@@ -1,7 +1,7 @@
-"""Tables of Spark's catalog (`CREATE TABLE ... USING pybroker`): their options travel in the schema.
+"""Tables of Spark's catalog (`CREATE TABLE ... USING pybroker`), whose options are stored in the schema.
 
-Spark gives a source in Python the options of such a table once, when it asks for the schema, and none when the table is
-read or written. It keeps the columns' metadata. Owns that metadata; what the options mean is `options`' matter.
+Spark passes the options of such a table to a Python source once, for the schema, and none for a read or write. It
+keeps the columns' metadata. Owns that metadata; `options` interprets the options.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECRETS: Final = r"(?i)kafka[.].*(passw|secret|jaas|keystore[.]key|key[.]pem|token)"
-"""Options that hold secrets. Spark by itself knows passwords, secrets and tokens, and shows a private key in a plan."""
+"""Options with secrets. Spark itself hides passwords, secrets and tokens, but displays a private key in a plan."""
 
 _PROVIDER: Final = "provider"
-"""A property that every table has, and no option."""
+"""A property that every table has, and which is no option."""
 _OPTION: Final = "option."
 _METADATA: Final = "pybroker.options"
 _SERVERS: Final = "kafka.bootstrap.servers"
 
 
 def is_table(options: Mapping[str, str]) -> bool:
-    """Whether Spark gives the properties of a table that is being created."""
+    """Whether these are the properties of a table that is being created."""
     return _PROVIDER in {name.lower() for name in options}
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """The options among the properties of a table. Raises OptionError where one is a secret."""
+    """Return the options among the properties of a table. Raises OptionError for a secret."""
     given = {name.lower(): value for name, value in properties.items()}
     options = {name.removeprefix(_OPTION): value for name, value in given.items() if name.startswith(_OPTION)}
     for name in sorted(options):
@@ -47,15 +47,16 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """A schema whose columns carry a table's options."""
+    """Return a schema whose columns contain a table's options."""
     metadata = {_METADATA: json.dumps(dict(options), sort_keys=True)}
     return StructType([StructField(field.name, field.dataType, field.nullable, metadata) for field in schema])
 
 
 def completed(options: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
-    """The options of a read or write, with those of its table. Raises OptionError where Spark has lost the table's.
+    """Return the options of a read or write, with those of its table. Raises OptionError where Spark has lost the
+    table's.
 
-    Options that name servers are complete: a frame that was read from a table is written where they say.
+    Options that contain servers are complete: a frame that was read from a table is written to these servers.
     """
     if any(name.lower() == _SERVERS for name in options):
         return options

@@ -1,6 +1,7 @@
-"""The data source as Spark meets it: `spark.read.format("pybroker")` and its three sisters.
+"""Spark's interface of the data source: `spark.read.format("pybroker")`, `readStream`, `write` and `writeStream`.
 
-Owns which reader or writer a job gets. Every refusal that needs no cluster is made here or below, before a task runs.
+Owns the choice of the reader or writer. All checks that need no cluster are made here or in called modules, before a
+task runs.
 """
 
 from __future__ import annotations
@@ -28,38 +29,38 @@ if TYPE_CHECKING:
 
 
 class PybrokerDataSource(DataSource):
-    """Topics as DataFrames. Registered once in a session by `pybroker_spark.register`."""
+    """Topics as DataFrames. `pybroker_spark.register` registers it once in a session."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         log_as_spark()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Spark's other processes get a copy."""
+        """Restore a copy in another process of Spark."""
         self.__dict__.update(state)
         log_as_spark()
 
     @classmethod
     def name(cls) -> str:
-        """The word for `format`."""
+        """Return the name for `format`."""
         return "pybroker"
 
     def schema(self) -> StructType:
-        """The columns of a read to which the user gave no schema. Raises OptionError."""
+        """Return the columns of a read without a user's schema. Raises OptionError."""
         if catalog_tables.is_table(self.options):
             options = catalog_tables.table_options(self.options)
             return catalog_tables.with_options(read_schema(parse_read(options)), options)
         return read_schema(parse_read(self.options))
 
     def reader(self, schema: StructType) -> BatchReader:
-        """For `spark.read`. Raises OptionError."""
+        """Return the reader of `spark.read`. Raises OptionError."""
         options = parse_read(catalog_tables.completed(self.options, schema))
         options.check_batch()
         warn_of_unused(FetcherSettings, options.properties)
         return BatchReader(options, read_columns(options, schema))
 
     def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:
-        """For `spark.readStream`. What is refused is raised by the reader, as OptionError."""
+        """Return the reader of `spark.readStream`. The reader itself raises OptionError for invalid options."""
         try:
             options = parse_read(catalog_tables.completed(self.options, schema))
             options.check_stream()
@@ -70,7 +71,7 @@ class PybrokerDataSource(DataSource):
         return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """For `df.write`. Raises OptionError."""
+        """Return the writer of `df.write`. Raises OptionError."""
         if overwrite:
             raise OptionError("mode=overwrite: records of a topic are not replaced; must be append")
         options = parse_write(catalog_tables.completed(self.options, schema))
@@ -78,7 +79,7 @@ class PybrokerDataSource(DataSource):
         return BatchWriter(options, written_columns(schema, options.topic))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002 (Spark's arguments)
-        """For `df.writeStream`; output mode `complete` appends what each batch has. Raises OptionError."""
+        """Return the writer of `df.writeStream`; output mode `complete` appends every batch. Raises OptionError."""
         return make(catalog_tables.completed(self.options, schema), schema)
 
 
@@ -86,9 +87,9 @@ _REDACTION = "spark.sql.redaction.options.regex"
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `pybroker` known to a session, and let it hand filters to sources in Python.
+    """Register the format `pybroker` in a session, and enable filter pushdown for Python sources.
 
-    Without that setting PySpark refuses a reader that takes them. Plans of the session hide options with secrets.
+    Without that setting PySpark rejects a reader with filters. Plans of the session then hide options with secrets.
     """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     hidden = spark.conf.get(_REDACTION) or ""

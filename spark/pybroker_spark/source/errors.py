@@ -1,12 +1,12 @@
-"""What the data source can fail with, beside what the client raises.
+"""The errors of the data source, beside the client's.
 
     SourceError
-    ├── OptionError     an option, schema or mode that cannot work; also a ValueError
-    ├── DataLossError   records that were to be read are gone; names topic, partition and offsets
-    └── ReadTimeoutError  a partition gave nothing for kafkaConsumer.pollTimeoutMs; names topic, partition and offset
+    ├── OptionError     an invalid option, schema or mode; also a ValueError
+    ├── DataLossError   records to read were deleted; names topic, partition and offsets
+    └── ReadTimeoutError  no record for kafkaConsumer.pollTimeoutMs; names topic, partition and offset
 
-Spark hands the text on as it is, so each says which option or which topic, partition and offset it is about, and what
-would be right.
+Spark displays the message unchanged, so each contains the option, or the topic, partition and offset, and the
+expected value.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class SourceError(Exception):
 
 
 class OptionError(SourceError, ValueError):
-    """An option, a schema or a mode cannot work."""
+    """An option, a schema or a mode is invalid."""
 
 
 class DataLossError(SourceError):
-    """Records that were to be read are gone, and `failOnDataLoss` is true."""
+    """Records to read were deleted, and `failOnDataLoss` is true."""
 
 
 class ReadTimeoutError(SourceError):
-    """A partition gave nothing in time."""
+    """A partition returned nothing before the timeout."""

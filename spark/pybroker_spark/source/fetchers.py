@@ -1,7 +1,7 @@
-"""The native fetchers of one worker process, kept from task to task.
+"""The native fetchers of one worker process, reused by later tasks.
 
-Owns who has which fetcher. Spark uses its Python workers again, so a micro-batch finds the connections of the last one.
-A fetcher that is lent has one borrower; one whose borrower failed is closed, not kept.
+Owns the assignment of fetchers to tasks. Spark reuses its Python workers, so a micro-batch reuses the connections of
+the last one. A fetcher has one borrower at a time, and is closed if the borrower fails.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final, TypeAlias
 from pybroker.client import ColumnFetcher
 
 _DEFAULTS: Final[dict[str, str]] = {
-    # What is read was seen by the plan, so that no Fetch waits but the one after the last record, which would hold up
-    # the next task's first on the same connection.
+    # The plan's end offsets exist, so only the Fetch after the last record waits. A long wait would delay the next
+    # task's first Fetch on the same connection.
     "fetch.max.wait.ms": "10",
     "client.id": "pybroker-spark",
 }
 _DECIDED: Final[dict[str, str]] = {
-    # A missing offset is an error to judge here, by failOnDataLoss.
+    # A missing offset is an error that this package handles by failOnDataLoss.
     "auto.offset.reset": "none",
 }
 _KEPT_AT_MOST: Final = 4
 
 _Key: TypeAlias = tuple[int, str, tuple[tuple[str, str], ...]]
 _kept: Final[list[tuple[_Key, ColumnFetcher]]] = []
-"""Idle ones with what they are for, the longest idle first. The process is part of it: a fork has no I/O thread."""
+"""Idle fetchers with their purpose, the longest idle first. The key contains the process: a fork has no I/O thread."""
 
 
 @contextmanager
 def lent(bootstrap_servers: str, properties: Mapping[str, str]) -> Iterator[ColumnFetcher]:
-    """A fetcher to assign partitions to; at the end it is kept without any."""
+    """Yield a fetcher for assigning partitions. It is kept without an assignment at the end."""
     key = (os.getpid(), bootstrap_servers, tuple(sorted(properties.items())))
     fetcher = _take(key) or ColumnFetcher(bootstrap_servers, {**_DEFAULTS, **properties, **_DECIDED})
     try:

@@ -1,7 +1,7 @@
-"""What a query's filters spare a batch: partitions and offsets that cannot hold a row that is wanted.
+"""Filter pushdown for a batch: excludes partitions and offsets that cannot contain matching rows.
 
-Owns the narrowing of ranges by conditions on `topic`, `partition`, `offset` and `timestamp`. Spark still judges every
-row that is read, so a condition that is not understood here costs time and nothing else.
+Owns the narrowing of ranges by conditions on `topic`, `partition`, `offset` and `timestamp`. Spark still filters
+every row that is read, so an unsupported condition only costs time.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _BEYOND = 1 << 63
 
 @dataclass(slots=True)
 class Narrowing:
-    """What is known of wanted rows: the AND of a query's conditions. It travels to nobody; plans use it."""
+    """The known bounds of matching rows: the AND of a query's conditions. Used for planning on the driver only."""
 
     partitions: list[Filter] = field(default_factory=list)
-    """Conditions on `topic` and `partition`, which every row of a partition answers alike."""
+    """Conditions on `topic` and `partition`, which are equal for all rows of a partition."""
     first: int = 0
-    """No wanted row has a lower offset."""
+    """No matching row has a lower offset."""
     end: int = _BEYOND
-    """Every wanted row has a lower offset."""
+    """Every matching row has a lower offset."""
     since_ms: int | None = None
-    """No wanted row is older. Rows in front of the first one that is not older are not read."""
+    """No matching row is older. Rows before the first one that is not older are not read."""
 
     @classmethod
     def of(cls, filters: Iterable[Filter]) -> Narrowing:
-        """Note down what the conditions say; those on other columns say nothing."""
+        """Build the bounds from conditions; those on other columns are ignored."""
         narrowing = cls()
         for one in filters:
             column = _column(one)
@@ -62,17 +62,17 @@ class Narrowing:
             one.value, datetime
         ):
             at = one.value if one.value.tzinfo is not None else one.value.replace(tzinfo=UTC)
-            # A record's time is in whole milliseconds: rounded down, none that is wanted is left out.
+            # A record's timestamp has milliseconds. Rounding down excludes no matching record.
             since_ms = int(at.timestamp() * 1000) - 1
             self.since_ms = since_ms if self.since_ms is None else max(self.since_ms, since_ms)
 
     def wants(self, partition: TopicPartition) -> bool:
-        """Whether rows of this partition can be wanted."""
+        """Whether this partition may contain matching rows."""
         values = {"topic": partition.topic, "partition": partition.partition}
         return all(_holds(one, values[_column(one)]) for one in self.partitions)
 
     def clip(self, one: OffsetRange, since: int | None) -> OffsetRange:
-        """The part of a range that can hold wanted rows; `since` is the first offset that is not too old."""
+        """Return the part of a range that may contain matching rows; `since` is the first offset not too old."""
         start = max(one.start, self.first, 0 if since is None else since)
         return OffsetRange(one.partition, min(start, one.end), max(min(one.end, self.end), min(start, one.end)))
 
@@ -83,7 +83,7 @@ def _column(one: Filter) -> str:
 
 
 def _holds(one: Filter, value: Any) -> bool:
-    """Whether a condition can hold for a value; what is not understood can."""
+    """Whether a condition may be true for a value; an unsupported condition may."""
     match one:
         case Not(child=EqualTo(value=other) | EqualNullSafe(value=other)):
             return bool(value != other)
@@ -105,7 +105,7 @@ def _holds(one: Filter, value: Any) -> bool:
 
 
 def _bounds(one: Filter) -> tuple[int, int]:
-    """The first offset for which a condition can hold, and the one after the last."""
+    """Return the first offset for which a condition may be true, and the one after the last."""
     match one:
         case EqualTo(value=int(value)) | EqualNullSafe(value=int(value)):
             return value, value + 1

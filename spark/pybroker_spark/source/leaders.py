@@ -1,4 +1,4 @@
-"""Which partitions came to other leaders between two checks of the cluster, for the driver's log and for reports."""
+"""Leader changes of partitions between two metadata responses, for the driver's log and for reports."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from pybroker.client import TopicDescription
 
 _NAMED = 8
-"""Partitions that one line names."""
+"""Maximum number of partitions in one line."""
 
 
 class LeaderWatch:
-    """Compares the leader epochs of each call with those of the calls before."""
+    """Compares the leader epochs of each call with those of earlier calls."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, bytes, int], int] = {}
         self.changes = 0
-        """How much the leader epochs of all partitions rose since each was seen first."""
+        """Sum of the increases of all partitions' leader epochs since the first call with the partition."""
 
     def compare(self, topics: Iterable[TopicDescription]) -> str | None:
-        """Take what the cluster says now; returns which partitions came to other leaders since then, None for none."""
+        """Add current metadata. Returns a text with the partitions whose leader has changed since the last call, or
+        None.
+        """
         met = []
         for topic in topics:
             for part in topic.partitions:

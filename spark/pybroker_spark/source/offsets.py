@@ -1,7 +1,7 @@
-"""Offsets as options and checkpoints write them, and where a read begins or ends before the cluster was asked.
+"""Offsets in options and checkpoints, and the bounds of a read before the cluster is queried.
 
-Owns the JSON forms of Spark's Kafka connector: a checkpoint of either can be read by the other. Asks nobody: what the
-words mean for a partition today is `pybroker_spark.source.planning`'s matter.
+Owns the JSON forms of Spark's Kafka connector: each can read a checkpoint of the other. Sends no request:
+`pybroker_spark.source.planning` resolves the bounds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pybroker_spark.source.errors import OptionError
 
 Offsets: TypeAlias = dict[TopicPartition, int]
 Checkpoint: TypeAlias = dict[str, dict[str, int]]
-"""Offsets by topic and number, as JSON has them."""
+"""Offsets by topic and partition number, as in JSON."""
 
 _BEGINNING = ""
-"""Stands in a checkpoint where a topic's name would: no topic has it."""
+"""Key in a checkpoint instead of a topic's name; no topic can have it."""
 
 _OFFSETS_FORM = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}} (-2 earliest, -1 latest)'
 _TIMES_FORM = '{"topicA":{"0":1700000000000,"1":1700000000000}} (milliseconds since 1970)'
@@ -35,41 +35,41 @@ class Everywhere:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """An offset, `EARLIEST` or `LATEST` for each partition; all partitions must be named."""
+    """An offset, `EARLIEST` or `LATEST` for each partition; all partitions must be given."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class AtTimes:
-    """The first offset at or after a time, by partition; all partitions must be named."""
+    """The first offset at or after a timestamp, by partition; all partitions must be given."""
 
     times_ms: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first offset at or after one time in every partition."""
+    """The first offset at or after one timestamp in every partition."""
 
     time_ms: int
 
 
 Bound: TypeAlias = Everywhere | AtOffsets | AtTimes | AtTime
-"""Where a read begins or ends, as it was asked for."""
+"""The start or end of a read, as given by options."""
 
 
 def in_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Partitions by topic and number."""
+    """Return partitions sorted by topic and number."""
     return sorted(partitions, key=lambda p: (p.topic, p.partition))
 
 
 def named(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions as messages name them: `orders-0, orders-1`."""
+    """Return partitions as text for messages: `orders-0, orders-1`."""
     return ", ".join(f"{p.topic}-{p.partition}" for p in in_order(partitions)) or "none"
 
 
 def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
-    """Read `{"topic":[0,1]}`. Raises OptionError."""
+    """Parse `{"topic":[0,1]}`. Raises OptionError."""
     value = _parse_json(option, text, _ASSIGNMENT_FORM)
     found = {
         TopicPartition(topic, _number(option, text, index, _ASSIGNMENT_FORM))
@@ -82,7 +82,7 @@ def parse_assignment(option: str, text: str) -> frozenset[TopicPartition]:
 
 
 def parse_offsets(option: str, text: str) -> Offsets:
-    """Read `{"topic":{"0":23,"1":-1}}`. Raises OptionError."""
+    """Parse `{"topic":{"0":23,"1":-1}}`. Raises OptionError."""
     offsets = _parse_nested(option, text, _OFFSETS_FORM)
     if any(offset < -2 for offset in offsets.values()):
         raise _refused(option, text, _OFFSETS_FORM)
@@ -90,12 +90,12 @@ def parse_offsets(option: str, text: str) -> Offsets:
 
 
 def parse_times(option: str, text: str) -> Offsets:
-    """Read `{"topic":{"0":1700000000000}}`. Raises OptionError."""
+    """Parse `{"topic":{"0":1700000000000}}`. Raises OptionError."""
     return _parse_nested(option, text, _TIMES_FORM)
 
 
 def read_checkpoint(value: Checkpoint) -> Offsets:
-    """The offsets of a checkpoint, whose keys are text."""
+    """Return the offsets of a checkpoint, whose keys are texts."""
     return {
         TopicPartition(topic, int(index)): int(offset)
         for topic, partitions in value.items()
@@ -105,12 +105,12 @@ def read_checkpoint(value: Checkpoint) -> Offsets:
 
 
 def with_beginning(end: Checkpoint, begin: Offsets) -> Checkpoint:
-    """The end of a first micro-batch, with where it began: after a restart `latest` is somewhere else."""
+    """Return the end of a first micro-batch with its start, since `latest` changes before a restart."""
     return {**end, _BEGINNING: {f"{p.topic}-{p.partition}": begin[p] for p in in_order(begin)}}
 
 
 def read_beginning(end: Checkpoint) -> Offsets | None:
-    """Where the micro-batch with this end began, if that was written down."""
+    """Return the start of the micro-batch with this end, if the checkpoint contains it."""
     if _BEGINNING not in end:
         return None
     split = {name.rpartition("-"): offset for name, offset in end[_BEGINNING].items()}
@@ -118,7 +118,7 @@ def read_beginning(end: Checkpoint) -> Offsets | None:
 
 
 def write_checkpoint(offsets: Offsets) -> Checkpoint:
-    """Offsets in one order, since Spark compares checkpoints as text."""
+    """Return offsets in a fixed order, since Spark compares checkpoints as texts."""
     value: Checkpoint = {}
     for partition in in_order(offsets):
         value.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]

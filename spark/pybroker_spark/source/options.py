@@ -1,8 +1,7 @@
 """The options of reads and writes: the names, defaults and rules of Spark's Kafka connector.
 
-Owns every default and every refusal that needs no cluster and no schema; each refusal names the option, the value and
-what would be right. Names are compared without regard to case, as everywhere in Spark. What `kafka.*` options mean is
-the client's matter.
+Owns every default and every check that needs no cluster and no schema; each error has the option, the value and the
+expected value. Names are case-insensitive, as everywhere in Spark. The client interprets `kafka.*` options.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ _READ: Final = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "startingTimestamp",
-    "topic",  # of writes; a job may give both sides the same options
+    "topic",  # of writes; a job may pass the same options to both sides
 )
 _WRITE: Final = ("exactly.once", "topic")
 LEDGER, TRANSACTIONS = "ledger", "transactions"
-"""How a streaming write is exactly once (`docs/adr/0072-a-streaming-write-by-transactions.md`)."""
+"""The exactly-once method of streaming writes (`docs/adr/0072-a-streaming-write-by-transactions.md`)."""
 _OF_SPARK: Final = ("path", "checkpointLocation", "queryName", "mergeSchema")
-"""Options that Spark reads itself and hands on to the format."""
+"""Options that Spark reads itself and passes on to the format."""
 _NEAR: Final = 0.5
-"""How alike two names are, from 0 to 1, of which one may be a slip of the other."""
+"""Minimum similarity, from 0 to 1, of an unknown name and a suggested one."""
 _TOKEN: Final = "delegation.token"
 _OF_SPARK_BEGIN: Final = ("asyncprogresstracking", "_")
 _ENDINGS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -89,17 +88,17 @@ _DELAY_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0,
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Which partitions are read: exactly one of the three is set."""
+    """The partitions to read: exactly one of the three is set."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
-    """Topics whose name holds a match of this expression."""
+    """Topics whose name contains a match of this expression."""
     assigned: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """The options of a read, in batch or in a stream. A plain value: it travels to the workers."""
+    """The options of a read, in batch or in a stream. A plain value, which is pickled for the workers."""
 
     topics: Topics
     starting: Bound | None = None
@@ -107,7 +106,7 @@ class ReadOptions:
     ending: Bound | None = None
     """None: latest. Batch only."""
     latest_if_no_match: bool = False
-    """Whether a starting time after the last record means latest; otherwise it is refused."""
+    """Whether a starting timestamp after the last record means latest; otherwise it is an error."""
     fail_on_data_loss: bool = True
     include_headers: bool = False
     columns: tuple[str, ...] | None = None
@@ -122,17 +121,17 @@ class ReadOptions:
     fetch_retry_s: float = 1.0
     bootstrap_servers: str = ""
     properties: Mapping[str, str] = field(repr=False)
-    """What `kafka.*` options set, without `bootstrap.servers`."""
+    """The values of `kafka.*` options, without `bootstrap.servers`."""
     given: frozenset[str] = frozenset()
-    """The names that were given, in their own spelling."""
+    """The given names, in their original spelling."""
 
     @property
     def read_committed(self) -> bool:
-        """Whether records of open and aborted transactions are left out."""
+        """Whether records of open and aborted transactions are omitted."""
         return self.properties.get("isolation.level") == "read_committed"
 
     def check_batch(self) -> None:
-        """Refuse what a batch cannot have. Raises OptionError."""
+        """Reject options that are invalid for a batch. Raises OptionError."""
         _refuse_mark("startingOffsets", self.starting, LATEST, "latest", "earliest or an offset")
         _refuse_mark("endingOffsets", self.ending, EARLIEST, "earliest", "latest or an offset")
         _check_pair(self.starting, self.ending)
@@ -141,7 +140,7 @@ class ReadOptions:
                 _log.warning("option %s has no effect in a batch", name)
 
     def check_stream(self) -> None:
-        """Refuse what a stream cannot have. Raises OptionError."""
+        """Reject options that are invalid for a stream. Raises OptionError."""
         for name in _ENDINGS:
             if name in self.given:
                 raise OptionError(f"{name}: a stream has no end; leave it out, or read a batch with spark.read")
@@ -155,15 +154,15 @@ class WriteOptions:
     """The options of a write, in batch or in a stream."""
 
     topic: str | None
-    """Where all rows go; None: each row goes where its `topic` column says."""
+    """The topic of all rows; None: each row's `topic` column defines it."""
     bootstrap_servers: str
     properties: Mapping[str, str] = field(repr=False)
     exactly_once: str = LEDGER
-    """Of streams; a batch write is at least once."""
+    """For streams; a batch write is at least once."""
 
 
 def parse_read(options: Mapping[str, str]) -> ReadOptions:
-    """Read the options of a read. Raises OptionError for the first that cannot work."""
+    """Parse the options of a read. Raises OptionError for the first invalid one."""
     given = _Given(options)
     given.refuse_unknown(_READ)
     topics = _topics(given)
@@ -199,7 +198,7 @@ def parse_read(options: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_write(options: Mapping[str, str]) -> WriteOptions:
-    """Read the options of a write. Raises OptionError for the first that cannot work."""
+    """Parse the options of a write. Raises OptionError for the first invalid one."""
     given = _Given(options)
     given.refuse_unknown(_WRITE)
     servers, properties = _kafka(given, _REFUSED_KAFKA_OF_WRITES, "producer")
@@ -214,7 +213,7 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
 
 
 class _Given:
-    """Options by name, whatever their case."""
+    """Options by case-insensitive name."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.values = {name.lower(): value for name, value in options.items()}
@@ -243,9 +242,9 @@ class _Given:
         return int(text)
 
     def refuse_unknown(self, known: tuple[str, ...]) -> None:
-        """Refuse an option that nobody reads, with the nearest of those that this side has, or all of them.
+        """Reject an unknown option, with the nearest known one of this side, or all of them.
 
-        An option of the other side is left alone: a job may give both the same.
+        An option of the other side is accepted: a job may pass the same options to both.
         """
         read = {name.lower() for name in (*_READ, *_WRITE, *_OF_SPARK)}
         by_lower = {name.lower(): name for name in (*known, f"{_KAFKA}{_SERVERS}")}
@@ -282,7 +281,7 @@ def _topics(given: _Given) -> Topics:
 
 
 def _bound(given: _Given, side: str) -> Bound | None:
-    """Where a read begins or ends: one time goes before times by partition, and both go before offsets."""
+    """Parse the start or end of a read: one timestamp overrides timestamps by partition, and both override offsets."""
     time = given.text(f"{side}Timestamp")
     if time is not None:
         if not re.fullmatch(r"\d+", time):
@@ -301,7 +300,7 @@ def _bound(given: _Given, side: str) -> Bound | None:
 
 
 def _kafka(given: _Given, refused: Mapping[str, str], side: str) -> tuple[str, dict[str, str]]:
-    """The servers, and what else `kafka.*` options set."""
+    """Return the servers, and the other values of `kafka.*` options."""
     properties = {
         name.removeprefix(_KAFKA): value.strip() for name, value in given.values.items() if name.startswith(_KAFKA)
     }
@@ -315,7 +314,7 @@ def _kafka(given: _Given, refused: Mapping[str, str], side: str) -> tuple[str, d
 
 
 def _check_settings(settings: type[ConnectionSettings], servers: str, properties: Mapping[str, str]) -> None:
-    """Refuse before there is a task what the clients in the tasks would refuse. Raises OptionError."""
+    """Reject before any task runs what the tasks' clients would reject. Raises OptionError."""
     try:
         settings.from_properties({**properties, _SERVERS: servers})
     except SettingError as error:
@@ -349,7 +348,7 @@ def _refuse_mark(option: str, bound: Bound | None, mark: int, word: str, right: 
 
 
 def _check_pair(starting: Bound | None, ending: Bound | None) -> None:
-    """Two explicit ends must be about the same partitions, the start not after the end."""
+    """Check that two explicit bounds have the same partitions, with the start not after the end."""
     match starting, ending:
         case AtOffsets(offsets=first), AtOffsets(offsets=last):
             options = "startingOffsets", "endingOffsets"

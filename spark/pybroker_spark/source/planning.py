@@ -1,7 +1,7 @@
-"""What the cluster says of partitions and offsets, and the ranges that a read has by it.
+"""Queries partitions and offsets of the cluster, and plans the offset ranges of a read.
 
-Owns the questions to the cluster at planning, their retries, and the verdict whether records are lost. Runs in the
-driver's Python processes only; reads no record.
+Owns the requests at planning, their retries, and the detection of lost records. Runs only in the driver's Python
+processes; reads no record.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from pybroker_spark.source.ranges import OffsetRange, split
 
 _log = logging.getLogger(__name__)
 _FINAL = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
-"""Answers that asking again does not change."""
+"""Errors that a retry does not change."""
 
 Answer = TypeVar("Answer")
 
 
 class Planner:
-    """Asks the cluster for a read's partitions and offsets; connects at the first question. Not for pickling."""
+    """Queries the cluster for a read's partitions and offsets; connects at the first query. Not picklable."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self._admin: Admin | None = None
         self.topic_ids: dict[str, bytes] = {}
-        """Topic ids at the last check. A topic that was created again has another id. Old brokers return zeros."""
+        """Topic ids at the last check. A recreated topic has another id. Old brokers return zeros."""
         self._leaders = LeaderWatch()
 
     def __enter__(self) -> Self:
@@ -66,13 +66,13 @@ class Planner:
 
     @property
     def leader_changes(self) -> int:
-        """Number of leader changes between the calls of `partitions`."""
+        """Return the number of leader changes between the calls of `partitions`."""
         return self._leaders.changes
 
     def partitions(self, *, missing_ok: bool = False) -> list[TopicPartition]:
-        """The partitions that the options name, as they are now.
+        """Return the current partitions that the options select.
 
-        With `missing_ok` topics that do not exist have none; otherwise raises BrokerError for the first.
+        With `missing_ok` topics that do not exist are skipped; otherwise raises BrokerError for the first.
         """
         topics = self.options.topics
         if topics.pattern is not None:
@@ -108,19 +108,19 @@ class Planner:
         return self._describe(left, missing_ok)
 
     def list_offsets(self, wanted: Offsets) -> dict[TopicPartition, ListedOffset]:
-        """The first offset at or after a time (or `EARLIEST`, `LATEST`) of each partition."""
+        """Return the first offset at or after a timestamp (or `EARLIEST`, `LATEST`) of each partition."""
         if not wanted:
             return {}
         committed = self.options.read_committed
         return self._ask(lambda admin: admin.list_offsets(wanted, read_committed=committed))
 
     def all_at(self, partitions: Iterable[TopicPartition], mark: int) -> Offsets:
-        """The earliest or latest offset of each partition."""
+        """Return the earliest or latest offset of each partition."""
         listed = self.list_offsets(dict.fromkeys(partitions, mark))
         return {partition: answer.offset for partition, answer in listed.items()}
 
     def resolve(self, bound: Bound, partitions: list[TopicPartition], *, starting: bool) -> Offsets:
-        """Numbers for where a read begins (or ends). Raises OptionError."""
+        """Return the offsets of the start (or end) of a read. Raises OptionError."""
         side = "starting" if starting else "ending"
         match bound:
             case Everywhere(mark=mark):
@@ -143,13 +143,13 @@ class Planner:
         return {p: answer.offset for p, answer in listed.items() if answer.offset >= 0} | self.all_at(late, LATEST)
 
     def batch(self, narrowing: Narrowing | None = None) -> list[OffsetRange]:
-        """The pieces that the tasks of a batch read; of what the options name only that which `narrowing` leaves.
+        """Return the ranges for the tasks of a batch, limited by `narrowing`.
 
-        Raises OptionError, DataLossError and what the client raises.
+        Raises OptionError, DataLossError and the client's errors.
         """
         options = self.options
         partitions = self.partitions()
-        # In this order, a deletion or a write meanwhile is not mistaken for a loss.
+        # In this order, a concurrent deletion or write is not mistaken for a loss.
         first = self.all_at(partitions, EARLIEST)
         start = self.resolve(options.starting or Everywhere(EARLIEST), partitions, starting=True)
         end = self.resolve(options.ending or Everywhere(LATEST), partitions, starting=False)
@@ -178,20 +178,20 @@ class Planner:
         return [narrowing.clip(one, since.get(one.partition)) for one in wanted]
 
     def initial(self) -> Offsets:
-        """Where a stream begins."""
+        """Return the start of a stream."""
         return self.resolve(self.options.starting or Everywhere(LATEST), self.partitions(), starting=True)
 
     def lose(self, what: str) -> None:
-        """Records are gone: raise DataLossError, or say so and go on, as `failOnDataLoss` has it."""
+        """Handle lost records: raise DataLossError or log them, as `failOnDataLoss` defines."""
         if self.options.fail_on_data_loss:
             raise DataLossError(f"{what}; with failOnDataLoss=false what is still there is read")
         _log.warning("%s; failOnDataLoss=false: what is still there is read", what)
 
     def _ask(self, question: Callable[[Admin], Answer]) -> Answer:
-        """Ask; an answer that is an error as often as `fetchOffset.numRetries` says, on new connections each time.
+        """Query the cluster, with at most `fetchOffset.numRetries` attempts, on new connections each time.
 
-        The client itself waits for a broker that does not answer, for default.api.timeout.ms: when that time is over,
-        UnreachableError ends the read.
+        The client itself retries for default.api.timeout.ms while no broker responds. After that, UnreachableError
+        ends the read.
         """
         attempts = self.options.fetch_attempts
         for attempt in range(1, attempts + 1):

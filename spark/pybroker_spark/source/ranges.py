@@ -1,8 +1,8 @@
-"""Ranges of offsets, how a batch is cut into tasks, and how much of what waits a micro-batch takes.
+"""Ranges of offsets: their split into tasks, and the size of a micro-batch.
 
-Arithmetic only, by the rules of Spark's Kafka connector: with s the sizes of all ranges and m `minPartitions`, a range
-of size r becomes max(1, round(r / sum(s) * m)) pieces; of a limit L a partition with r records waiting gets
-L * r / sum(r), rounded down, and at least one record.
+Arithmetic only, by the rules of Spark's Kafka connector. With s the sizes of all ranges and m `minPartitions`, a
+range of size r is split into max(1, round(r / sum(s) * m)) pieces. Of a limit L, a partition with r available
+records gets L * r / sum(r), rounded down, and at least one record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybroker_spark.source.offsets import Offsets
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """The offsets from `start` up to, not including, `end` of one partition. Not every offset need hold a record."""
+    """The offsets from `start` up to, not including, `end` of one partition. Some offsets may have no record."""
 
     partition: TopicPartition
     start: int
@@ -25,7 +25,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets it spans."""
+        """Return the number of offsets."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class OffsetRange:
 def split(
     ranges: Sequence[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Cut ranges into the pieces that tasks read; empty ones are dropped.
+    """Split ranges into the pieces that tasks read; empty ones are dropped.
 
     Without `min_partitions` and `max_records` one task reads one partition of a topic.
     """
@@ -61,7 +61,7 @@ def _parts(size: int, total: int, wanted: int) -> int:
 
 
 def _cut(one: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Cut into equal pieces; what does not divide evenly goes to the last ones."""
+    """Split into equal pieces; the last ones are larger where the size does not divide evenly."""
     pieces, start, remaining = [], one.start, one.size
     for part in range(parts):
         size = remaining // (parts - part)
@@ -72,15 +72,15 @@ def _cut(one: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def limit_rows(limit: int, start: Offsets, end: Offsets) -> Offsets:
-    """Where a micro-batch of about `limit` records ends: each partition gets its share of what waits.
+    """Return the end of a micro-batch of about `limit` records, shared by the partitions' available records.
 
-    `start` names every partition of `end`. Partitions with little waiting are not starved.
+    `start` has every partition of `end`. Partitions with few available records are not starved.
     """
     return limit_shares(limit, start, end, {})
 
 
 def limit_shares(limit: float, start: Offsets, end: Offsets, row_cost: Mapping[TopicPartition, float]) -> Offsets:
-    """As `limit_rows`, where a record of a partition costs `row_cost` (1 where it is not given) of the limit."""
+    """As `limit_rows`, where a record of a partition uses `row_cost` (1 by default) of the limit."""
     waiting = {partition: last - start[partition] for partition, last in end.items() if last > start[partition]}
     total = sum(size * row_cost.get(partition, 1.0) for partition, size in waiting.items())
     if total <= limit:

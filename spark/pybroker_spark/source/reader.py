@@ -1,7 +1,7 @@
-"""Reading ranges of offsets in tasks, and the reader of a batch.
+"""Reads offset ranges in tasks; the reader of a batch.
 
-Owns the loop from fetched batches to Arrow batches, and what is said when records that the plan saw are gone. Values
-are built by the native client, only those of the columns that are read; nothing here looks at one.
+Owns the loop from fetched batches to Arrow batches, and the handling of records deleted after planning. The native
+client builds the columns, only those that are read; no code here handles single values.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from pybroker_spark.source.ranges import OffsetRange
 from pybroker_spark.source.worker import log_as_spark, settle
 
 _POLL_TIMEOUT_S = 1.0
-"""Silence after which the cluster is asked whether what is missing is still there."""
+"""Seconds without records after which the cluster is queried for the missing offsets."""
 
 _log = logging.getLogger(__name__)
 
 
 class RangePartition(InputPartition):
-    """What one task reads, as a plain value."""
+    """The input of one task, as a plain value."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__((wanted.partition.topic, wanted.partition.partition, wanted.start, wanted.end))
 
     @property
     def wanted(self) -> OffsetRange:
-        """The offsets to read."""
+        """Return the offsets to read."""
         topic, partition, start, end = self.value
         return OffsetRange(TopicPartition(topic, partition), start, end)
 
 
 class BatchReader(DataSourceReader):
-    """Reads all that the options name, as the cluster has it when Spark plans."""
+    """Reads the current data of the partitions that the options select."""
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self.options, self.columns = options, columns
         self.narrowing = Narrowing()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note down which partitions and offsets are spared; Spark goes on judging every row."""
+        """Store the filters, to exclude partitions and offsets. Spark still applies all of them."""
         self.narrowing = Narrowing.of(filters)
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """One task for each piece of a topic's partition that holds offsets."""
+        """Return one task for each piece of a partition that contains offsets."""
         with Planner(self.options) as planner:
             return [RangePartition(piece) for piece in planner.batch(self.narrowing)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one piece; Spark makes a partition without value where there is none."""
+        """Yield the records of one piece; Spark passes a partition without value where there is none."""
         return read_range(self.options, self.columns, partition)
 
 
 def read_range(options: ReadOptions, columns: tuple[str, ...], partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Arrow batches of the records from a range's start to its end. Raises DataLossError, ReadTimeoutError."""
+    """Yield Arrow batches of the records from a range's start to its end. Raises DataLossError, ReadTimeoutError."""
     if not isinstance(partition, RangePartition):
         return
     log_as_spark()
@@ -74,7 +74,7 @@ def read_range(options: ReadOptions, columns: tuple[str, ...], partition: InputP
 
 
 class _RangeRead:
-    """One range on its way; `position` is the next offset that is wanted."""
+    """The read of one range; `position` is the next offset to read."""
 
     def __init__(
         self, options: ReadOptions, columns: tuple[str, ...], wanted: OffsetRange, fetcher: ColumnFetcher
@@ -102,13 +102,13 @@ class _RangeRead:
             self.position = taken.next_offset
             self._move_deadline()
             if self.position >= self.wanted.end:
-                self.fetcher.assign([])  # nothing is fetched ahead while Spark works on the last batch
+                self.fetcher.assign([])  # no prefetching while Spark processes the last batch
             if taken.rows:
-                # Spark compares names with its schema's, which has those of its own connector.
+                # Spark compares names with its schema's, which are those of its connector.
                 yield pa.record_batch(taken).rename_columns(list(self.columns))
 
     def _take_truncation(self, error: LogTruncationError) -> None:
-        """A new leader lacks what was read: with failOnDataLoss=false, what it has in its place is read (KIP-320)."""
+        """Handle a truncation by a new leader: with failOnDataLoss=false, read its records instead (KIP-320)."""
         with Planner(self.options) as planner:
             planner.lose(f"{self.wanted} was read in part, and cut: {error}")
         parts = error.divergent[self.wanted.partition]
@@ -123,7 +123,7 @@ class _RangeRead:
         self.deadline = time.monotonic() + self.options.poll_timeout_s
 
     def _check_range(self) -> None:
-        """Nothing came: find out whether it is gone or late."""
+        """Nothing arrived: find out whether the records are deleted or late."""
         rest = OffsetRange(self.wanted.partition, self.position, self.wanted.end)
         with Planner(self.options) as planner:
             try:

@@ -1,7 +1,7 @@
-"""How large records are, for micro-batches that are limited by bytes.
+"""Estimates the size of records, for micro-batches that are limited by bytes.
 
-Kafka returns offsets and not sizes, so this is an estimate: the mean size of key and value of the first records that
-wait in each partition. Runs on the driver, with one short Fetch for each partition that has something.
+Kafka returns offsets but no sizes. The estimate is the mean size of key and value of the first available records in
+each partition. Runs on the driver, with one short Fetch for each partition with records.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ _WAIT_S: Final = 1.0
 
 
 def row_bytes(options: ReadOptions, waiting: Offsets) -> dict[TopicPartition, float]:
-    """Estimated bytes of a record by partition; `waiting` are the offsets of the next ones.
+    """Return the estimated bytes of a record by partition; `waiting` are the next offsets.
 
-    A partition that gives no sample in time is taken for the mean of the others. Where an offset is gone, the read
-    will report it.
+    A partition without a sample in time gets the mean of the others. A deleted offset is reported by the read.
     """
     found: dict[TopicPartition, float] = {}
     properties = {**options.properties, "max.partition.fetch.bytes": str(_SAMPLE_BYTES)}

@@ -1,8 +1,8 @@
 """The columns of a read and of a write: names, order and types of Spark's Kafka connector, and a written timestamp.
 
-Owns which schema a read has and which one a write accepts. A Python source cannot see which columns a query
-uses, so a read builds those of its schema: the user's own (`.schema("value binary, offset long")`) or that of the
-option `columns`.
+Owns the schema of a read, and the validation of a write's schema. A Python source does not know which columns a
+query uses, so a read builds all columns of its schema: the user's (`.schema("value binary, offset long")`), or that
+of the option `columns`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ READ: Final[dict[str, DataType]] = {
     "timestampType": IntegerType(),
     "headers": HEADERS,
 }
-"""The columns that a read may have; all but `headers` are there unless the user asks for others."""
+"""The valid columns of a read; all but `headers` are included by default."""
 
 WRITTEN: Final[dict[str, tuple[DataType, ...]]] = {
     "topic": (StringType(),),
@@ -46,20 +46,20 @@ WRITTEN: Final[dict[str, tuple[DataType, ...]]] = {
     "partition": (IntegerType(),),
     "timestamp": (TimestampType(),),
 }
-"""The columns that a write uses, and the types that each may have; others are left alone.
+"""The columns that a write uses, and their valid types; other columns are ignored.
 
-All but `timestamp` are those of Spark's Kafka connector, which gives every row the time of its writing.
+All but `timestamp` are those of Spark's Kafka connector, which timestamps each row when it is written.
 """
 
 _OF_TIMES: Final = {
     "timestamp_ntz": ": write cast(timestamp AS timestamp), a time in spark.sql.session.timeZone, or drop the column"
 }
 _OF_OTHERS: Final = ": cast it, or drop the column to have each record get the time of its writing"
-"""Spark's Kafka connector ignores the column: what is right for it has a name here, or a type, that has to change."""
+"""Spark's Kafka connector ignores this column. Programs for it may have one of another type, so the error has a fix."""
 
 
 def read_schema(options: ReadOptions) -> StructType:
-    """The schema of a read to which the user gave none. Raises OptionError."""
+    """Return the schema of a read without a user's schema. Raises OptionError."""
     names = options.columns
     if names is None:
         names = tuple(name for name in READ if name != "headers" or options.include_headers)
@@ -71,7 +71,7 @@ def read_schema(options: ReadOptions) -> StructType:
 
 
 def read_columns(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
-    """The columns to build for a schema, which may be the user's own. Raises OptionError."""
+    """Return the columns to build for a schema, which may be the user's. Raises OptionError."""
     names = tuple(field.name for field in schema)
     for field in schema:
         wanted = READ.get(field.name)
@@ -88,7 +88,7 @@ def read_columns(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
 
 
 def written_columns(schema: StructType, topic: str | None) -> list[str]:
-    """The columns of a write that are looked at. Raises OptionError in the words of Spark's Kafka connector."""
+    """Return the columns that a write uses. Raises OptionError with the messages of Spark's Kafka connector."""
     types = {field.name: field.dataType for field in schema}
     if topic is None and "topic" not in types:
         raise OptionError(
@@ -109,5 +109,5 @@ def written_columns(schema: StructType, topic: str | None) -> list[str]:
 
 
 def _same(found: DataType, wanted: DataType) -> bool:
-    """Equal but for what may be null."""
+    """Whether two types are equal except for nullability."""
     return found.simpleString() == wanted.simpleString()

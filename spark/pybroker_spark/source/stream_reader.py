@@ -1,8 +1,8 @@
-"""The reader of a stream: how far each micro-batch goes, and whether what was read before is still as it was.
+"""The reader of a stream: the end of each micro-batch, and the detection of lost data.
 
-Owns the limits of a micro-batch and the detection of lost data between micro-batches. Offsets live in Spark's
-checkpoint, never here: what `partitions` plans depends on its arguments and, for partitions that are new between them,
-on where these begin. Runs in one long-lived process of the driver; `read` runs in the workers.
+Owns the limits of a micro-batch and the detection of lost data between micro-batches. Offsets are stored only in
+Spark's checkpoint: the plan of `partitions` depends on its arguments and, for partitions added between them, on
+their earliest offsets. Runs in one long-lived process of the driver; `read` runs in the workers.
 """
 
 from __future__ import annotations
@@ -43,41 +43,41 @@ from pybroker_spark.source.reader import RangePartition, read_range
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what is written to the partitions that the options name, partitions that are added included."""
+    """Reads records written to the partitions that the options select, including partitions that are added later."""
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self.options, self.columns = options, columns
         self._planner: Planner | None = None
         self._initial: Checkpoint | None = None
-        """Where the query begins; Spark asks again and again until the first micro-batch is done."""
+        """The start of the query; Spark requests it repeatedly until the first micro-batch is done."""
         self._target: Offsets | None = None
-        """With availableNow: where the query ends. No offset beyond is ever returned."""
+        """With availableNow: the end of the query. No higher offset is returned."""
         self._latest: Offsets = {}
         """The latest offsets at the last check."""
         self._last_batch_s: float | None = None
-        """When the last micro-batch was given something; None before the first."""
+        """Time of the last micro-batch with records; None before the first."""
         self._topic_ids: dict[str, bytes] = {}
-        """The topics seen by this reader; not in the checkpoint, so a restart does not know them."""
+        """The topics seen by this reader; not in the checkpoint, so they are unknown after a restart."""
 
     def __reduce__(self) -> tuple[type[StreamReader], tuple[ReadOptions, tuple[str, ...]]]:
-        """To the workers go options and columns; connections stay."""
+        """Pickle options and columns for the workers, without connections."""
         return StreamReader, (self.options, self.columns)
 
     @property
     def planner(self) -> Planner:
-        """The connections to the cluster, made at the first question."""
+        """Return the planner, created on first use."""
         if self._planner is None:
             self._planner = Planner(self.options)
         return self._planner
 
     def initialOffset(self) -> Checkpoint:
-        """Where a query without checkpoint begins: the same at every call."""
+        """Return the start of a query without checkpoint: the same in every call."""
         if self._initial is None:
             self._initial = write_checkpoint(self.planner.initial())
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit that the options set; Spark hands it back to `latestOffset`."""
+        """Return the limit of the options, which Spark passes to `latestOffset`."""
         if self.options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self.options.max_offsets_per_trigger)
         if self.options.max_bytes_per_trigger is not None:
@@ -87,15 +87,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is all that the query will read."""
+        """Set the current end as the end of the query."""
         self._target = self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)
 
     def reportLatestOffset(self) -> Checkpoint | None:
-        """The latest offsets at the last check, for Spark's progress."""
+        """Return the latest offsets at the last check, for Spark's progress."""
         return write_checkpoint(self._latest) if self._latest else None
 
     def latestOffset(self, start: Checkpoint, limit: ReadLimit) -> Checkpoint:
-        """Where the next micro-batch ends; `start` itself when there is nothing to do. Raises DataLossError."""
+        """Return the end of the next micro-batch, or `start` itself without new data. Raises DataLossError."""
         begun = read_checkpoint(start)
         latest = self._read_latest(begun)
         self._latest = latest
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return with_beginning(end, begun) if start == self._initial and not self._begins_the_same() else end
 
     def _limited(self, begun: Offsets, latest: Offsets, limit: ReadLimit) -> Offsets:
-        """The end of a micro-batch of which more is there than it may have, or less than it must."""
+        """Apply the limits: return the end of a micro-batch with at most, or at least, the configured records."""
         new = [partition for partition in latest if partition not in begun]
         begin = {**begun, **self.planner.all_at(new, EARLIEST)}
         if self._waits_for_more(begin, latest):
@@ -121,7 +121,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest
 
     def _begins_the_same(self) -> bool:
-        """Whether a restart would find the same beginning, or only what is deleted missing from it."""
+        """Whether a restart would compute the same start, except for deleted records."""
         match self.options.starting:
             case Everywhere(mark=mark):
                 return mark == EARLIEST
@@ -130,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def partitions(self, start: Checkpoint, end: Checkpoint) -> list[InputPartition]:
-        """The tasks of a micro-batch. Partitions that only `end` has are read from their beginning."""
+        """Return the tasks of a micro-batch. Partitions that only `end` contains are read from their start."""
         begin, until = read_checkpoint(start), read_checkpoint(end)
         if start != end and (written := read_beginning(end)) is not None:
             begin = written
@@ -149,11 +149,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one piece, in a worker."""
+        """Yield the records of one piece, in a worker."""
         return read_range(self.options, self.columns, partition)
 
     def commit(self, end: Checkpoint) -> None:
-        """Nothing to do: Spark's checkpoint says what was read."""
+        """Do nothing: Spark's checkpoint stores the offsets."""
 
     def stop(self) -> None:
         """Close the connections."""
@@ -161,7 +161,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.close()
 
     def _read_latest(self, begun: Offsets) -> Offsets:
-        """The latest offsets of the partitions there are, asked again while they contradict what was read."""
+        """Return the latest offsets of the current partitions, with retries while they contradict earlier offsets."""
         attempts = self.options.fetch_attempts
         for attempt in range(1, attempts + 1):
             latest = self._target if self._target is not None else self._ask_latest()
@@ -184,10 +184,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except BrokerError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            return self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)  # deleted between two answers
+            return self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)  # deleted meanwhile
 
     def _made_anew(self, begun: Offsets) -> list[str]:
-        """The topics that were deleted and created again since the last check, which offsets alone may not show."""
+        """Return the topics that were recreated since the last check, which offsets alone may not show."""
         now = {topic: topic_id for topic, topic_id in self.planner.topic_ids.items() if any(topic_id)}
         anew = [topic for topic, topic_id in now.items() if self._topic_ids.get(topic, topic_id) != topic_id]
         self._topic_ids |= now
@@ -195,7 +195,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [f"{_positions(begun, read[topic])}: the topic was made anew" for topic in anew if read[topic]]
 
     def _beginnings(self, new: list[TopicPartition]) -> Offsets:
-        """Where partitions that were added begin. One that does not begin at 0 has lost records."""
+        """Return the earliest offsets of added partitions. One that does not start at 0 has lost records."""
         if not new:
             return {}
         there = set(self.planner.partitions(missing_ok=True))
@@ -209,7 +209,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return begin
 
     def _waits_for_more(self, begin: Offsets, latest: Offsets) -> bool:
-        """Whether less than `minOffsetsPerTrigger` waits, and not for `maxTriggerDelay` yet."""
+        """Whether fewer than `minOffsetsPerTrigger` records are available, for less than `maxTriggerDelay`."""
         least = self.options.min_offsets_per_trigger
         if least is None or self._target is not None:
             return False
@@ -223,9 +223,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stands for a reader that cannot be, and says why at the first question.
+    """Replaces a reader with invalid options, and raises the error at the first call.
 
-    What `streamReader` itself raises PySpark (4.3) hides behind an error of its own, about a variable.
+    PySpark (4.3) hides an error of `streamReader` itself behind one of its own, about a variable.
     """
 
     def __init__(self, error: OptionError) -> None:
@@ -264,5 +264,5 @@ def _shrunk(partition: TopicPartition, read_to: int, ends_at: int) -> str:
 
 
 def _positions(offsets: Offsets, partitions: Iterable[TopicPartition]) -> str:
-    """Partitions and how far they were read."""
+    """Return a text with partitions and their positions."""
     return ", ".join(f"topic {p.topic!r} partition {p.partition} at offset {offsets[p]}" for p in in_order(partitions))

@@ -1,8 +1,8 @@
-"""What a process of Spark is set up with before it works for the first time.
+"""The setup of a Spark worker process before its first task.
 
-Spark's worker collects garbage after every task, and looks through all that PySpark, pyarrow and this package have
-loaded each time: 13 ms a task, of the 75 that a micro-batch takes. Its processes of Python have no logging of their
-own: Python then prints a warning's text alone.
+Spark's worker runs the garbage collector after every task, which scans all modules of PySpark, pyarrow and this
+package: 13 ms a task, of the 75 ms of a micro-batch. Spark's Python processes have no logging configuration, so
+Python prints only the text of a warning.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _LOGGERS: Final = ("pybroker", "pybroker_spark")
 _OF_SPARK: Final = "pyspark."
 _LINE: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _TIME: Final = "%y/%m/%d %H:%M:%S"
-"""As the log of Spark's JVM, beside which these lines stand."""
+"""The format of the log of Spark's JVM, which contains these lines."""
 
 _settled = False
-"""A worker that is forked from a settled process is settled as well."""
+"""A worker that is forked from a process with this setup has it too."""
 
 
 def settle() -> None:
-    """Leave what is loaded by now out of every later collection: it stays as long as the process. Once a process."""
+    """Exclude all current objects from later collections, since they live as long as the process. Once a process."""
     global _settled
     if not _settled:
         gc.freeze()
@@ -31,9 +31,9 @@ def settle() -> None:
 
 
 def log_as_spark() -> None:
-    """Have warnings written with date, level and logger, where this process is one of Spark's without any logging.
+    """Log warnings with date, level and logger, if this is a process of Spark without a logging configuration.
 
-    In a program of the user's it changes nothing: how that logs is the program's matter.
+    Changes nothing in a user's program, which configures its own logging.
     """
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None or not spec.name.startswith(_OF_SPARK):
@@ -47,10 +47,10 @@ def log_as_spark() -> None:
 
 
 class _SparkFormatter(logging.Formatter):
-    """Names levels as Spark does."""
+    """Formats levels as Spark does."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """WARN for WARNING."""
+        """Format WARNING as WARN."""
         if record.levelno == logging.WARNING:
             record.levelname = "WARN"
         return super().format(record)

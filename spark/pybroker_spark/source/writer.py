@@ -1,7 +1,7 @@
-"""Writing a batch: rows of Arrow batches to topics, at least once, as Spark's Kafka connector does.
+"""Writes a batch: rows of Arrow batches to topics, at least once, as Spark's Kafka connector does.
 
-Owns which columns are written and when a task may say that it is done: when every record of it is acknowledged. A task
-that is tried again writes its rows again. Exactly once is for streams: `pybroker_spark.sink`.
+Owns the written columns, and the completion of a task: when every record is acknowledged. A retried task writes its
+rows again. Exactly once is available for streams: `pybroker_spark.sink`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybroker_spark.source.options import WriteOptions
 from pybroker_spark.source.worker import log_as_spark
 
 _DEFAULTS: Final[dict[str, str]] = {
-    # Rows come ten thousand at a time: with Kafka's 16 KiB they wait for acknowledgements, not for work.
+    # Rows arrive ten thousand at a time: with Kafka's 16 KiB batches they wait for acknowledgements.
     "batch.size": "131072",
     "client.id": "pybroker-spark",
 }
@@ -27,20 +27,20 @@ _DEFAULTS: Final[dict[str, str]] = {
 
 @dataclass(slots=True)
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """The result of one task."""
 
     rows: int
     disturbance: Disturbance = UNDISTURBED
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Sends the rows of each task by a producer of its own."""
+    """Sends the rows of each task with a producer of its own."""
 
     def __init__(self, options: WriteOptions, columns: list[str]) -> None:
         self.options, self.columns = options, columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Send all rows and wait for their acknowledgement. Raises what the first lost one was given up for."""
+        """Send all rows and wait for their acknowledgement. Raises the error of the first failed record."""
         log_as_spark()
         rows = 0
         with Producer(self.options.bootstrap_servers, {**_DEFAULTS, **self.options.properties}) as producer:
@@ -51,5 +51,5 @@ class BatchWriter(DataSourceArrowWriter):
         return Written(rows, met)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when every task has written: log what they met of brokers that went away."""
+        """Run on the driver, when every task has written: log the effects of broker failures on the tasks."""
         log_disturbance("the batch", (it.disturbance for it in messages if isinstance(it, Written)))
