@@ -1,7 +1,7 @@
 """`pybroker acls`: access control entries added, removed and listed, with kafka-acls' options and output.
 
-Owns the output, which is that of Kafka 4.3's tool, in a steady order where the tool's changes with every run. Must not
-know the protocol: it asks by Admin, and works against any Kafka.
+Owns the output, which is that of Kafka 4.3's tool, in a fixed order where the tool's changes with every run. Must not
+know the protocol: it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Add, remove or list, and return 0."""
+    """Add, remove or list entries, and return 0."""
     if not arguments.list:
         refuse_json(arguments, "--list")
     _check_options(arguments)
-    # As in Kafka's tool, the option without a principal is as none at all.
+    # As in Kafka's tool, the option without a principal counts as absent.
     arguments.principal = [one for one in arguments.principal if one is not None]
     try:
         with open_admin(arguments) as admin:
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, as `AclCommandOptions` of Kafka's tool; raises CommandError."""
+    """Reject options that exclude each other, as `AclCommandOptions` of Kafka's tool. Raises CommandError."""
     refuse_with(
         arguments, "list", "producer", "consumer", "allow-host", "allow-principal", "deny-host", "deny-principal"
     )
@@ -144,7 +144,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise CommandError("With --producer you must specify a --topic")
     if arguments.idempotent and not arguments.producer:
         raise CommandError("The --idempotent option is only available if --producer is set")
-    # A producer may be named with --cluster and --transactional-id, and a consumer beside it.
+    # A producer may be combined with --cluster and --transactional-id, and with a consumer.
     beyond = not arguments.producer and (arguments.cluster or arguments.transactional_id)
     if arguments.consumer and (not arguments.topic or not arguments.group or beyond):
         raise CommandError(
@@ -242,7 +242,7 @@ def _patterns(arguments: argparse.Namespace) -> list[AclPattern]:
 
 
 def _entries(arguments: argparse.Namespace) -> dict[AclPattern, set[_Entry]]:
-    """Return the entries that the options stand for, by what they are about; raises CommandError."""
+    """Return the entries of the options, by resource pattern. Raises CommandError."""
     patterns = _patterns(arguments)
     _check_resources(arguments, patterns)
     wanted: dict[AclPattern, set[_Entry]] = {}
@@ -270,7 +270,7 @@ def _entries(arguments: argparse.Namespace) -> dict[AclPattern, set[_Entry]]:
 
 
 def _check_resources(arguments: argparse.Namespace, patterns: list[AclPattern]) -> None:
-    # The cluster has a literal name: with another type of pattern Kafka's tool does not count it as a resource.
+    # The cluster has a literal name: with another pattern type Kafka's tool does not count it as a resource.
     is_literal = _PATTERNS[arguments.resource_pattern_type] == PatternType.LITERAL
     if not any(is_literal or pattern.resource_type != ResourceType.CLUSTER for pattern in patterns):
         names = "--topic <topic> or --cluster or --group <group> or --delegation-token <Delegation Token ID>"

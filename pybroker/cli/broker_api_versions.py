@@ -1,6 +1,6 @@
 """`pybroker broker-api-versions`: what each broker serves of each API, as kafka-broker-api-versions prints it.
 
-Owns the layout, and which APIs are missed where a broker has them not. Works against any Kafka.
+Owns the layout, and the list of APIs that a broker may lack. Works with any Kafka.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JSON = {
     ]
 }
 _NOT_FOR_CLIENTS = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-"""APIs between nodes, and those that went with ZooKeeper: a broker that has them not lacks nothing."""
+"""APIs between nodes, and those removed with ZooKeeper: clients do not need them."""
 _NEWEST_UNDECLARED = {
     52: 2,
     53: 1,
@@ -60,7 +60,7 @@ _NEWEST_UNDECLARED = {
     91: 0,
     92: 0,
 }
-"""The newest version that Kafka 4.3 has of APIs that have no declaration here."""
+"""The newest version in Kafka 4.3 of APIs without a declaration here."""
 _KAFKAS = range(93)
 
 
@@ -137,5 +137,5 @@ def _known(key: int) -> tuple[int, int]:
 
 
 def _api(key: int) -> str:
-    """Kafka's name of an API, as `ListOffsets`."""
+    """Return Kafka's name of an API, as `ListOffsets`."""
     return "".join(map(str.capitalize, ApiKey(key).name.split("_")))

@@ -1,7 +1,7 @@
 """Says why a producer's call waits: that no broker answers.
 
-The engine waits in silence until max.block.ms is over. Owns a thread that asks the cluster beside it, once for each
-call that waits for a second. Must not know what is sent.
+The engine waits silently until max.block.ms is over. Owns a thread that queries the cluster once for each call that has
+waited for a second. Must not know the records.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _WARNS_AFTER_S = 1.0
 _POLL_INTERVAL_S = 0.25
 _ASKS_FOR_MS = 500
-"""How long an answer is waited for."""
+"""Timeout of a query in seconds."""
 
 
 class BrokerWatch:
-    """`with BrokerWatch(...) as watch:`, and `watch.begin()` before and `watch.end()` after a call that may wait."""
+    """`with BrokerWatch(...) as watch:`, with `watch.begin()` before and `watch.end()` after a call that may wait."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-        """`properties` are those of the producer, as it has accepted them."""
+        """`properties` are those that the producer has accepted."""
         self._servers = bootstrap_servers
         self._properties = {
             **AdminSettings.acting(properties),
@@ -39,7 +39,7 @@ class BrokerWatch:
         }
         self._max_block_ms = int(properties.get("max.block.ms", ProducerSettings.max_block_ms.default))
         self._began: float | None = None
-        """When the call that is under way began."""
+        """Start of the call in progress."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pybroker-broker-watch", daemon=True)
 
@@ -54,11 +54,11 @@ class BrokerWatch:
         self._thread.join()
 
     def begin(self) -> None:
-        """A call begins."""
+        """Record the start of a call."""
         self._began = time.monotonic()
 
     def end(self) -> None:
-        """It has returned."""
+        """Record the end of the call."""
         self._began = None
 
     def _run(self) -> None:
@@ -77,13 +77,13 @@ class BrokerWatch:
         print(line, file=sys.stderr, flush=True)
 
     def _ask(self) -> ClientError | None:
-        """Return what asking the cluster fails with, where another try may help."""
+        """Return the error of a query, where a retry may help."""
         try:
             with Admin(self._servers, self._properties) as admin:
                 admin.describe_cluster()
         except ClientError as error:
             if not is_retriable(error):
-                return None  # the producer meets it, and says so
-            # The failure itself, without how often and how long it was asked here.
+                return None  # the producer gets the same error and reports it
+            # The error itself, without the number and time of this query's attempts.
             return error.__cause__ if isinstance(error.__cause__, ClientError) else error
         return None

@@ -1,7 +1,7 @@
 """`pybroker client-metrics`: say which clients push which metrics, with the options and output of kafka-client-metrics.
 
-Owns option names and lines, which are those of Kafka 4.3's tool. Works against any Kafka, by Admin alone. Kafka has no
-request for what clients have pushed: docs/guides/client-metrics.md.
+Owns option names and lines, which are those of Kafka 4.3's tool. Works with any Kafka, by Admin only. Kafka has no
+request for the pushed values: docs/guides/client-metrics.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for and return 0."""
+    """Execute the action and return 0."""
     _check(arguments)
     try:
         with open_admin(arguments) as admin:
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SettingError as error:
         raise CommandError(str(error)) from None
     except ClientError as error:
-        # As Kafka's tool, which says this on standard output.
+        # As Kafka's tool, which prints this on standard output.
         words = java_words(error) if isinstance(error, BrokerError) else str(error)
         if arguments.json:
             raise CommandError(words) from None

@@ -1,7 +1,7 @@
 """`pybroker cluster`: a cluster of brokers on this machine in one line, and questions to any cluster.
 
-Owns the list of the subcommands. What each does is in a module of its own: `cluster_local` for the processes,
-`cluster_remote` for the questions.
+Owns the list of the subcommands. Each is implemented in a module of its own: `cluster_local` for processes,
+`cluster_remote` for queries.
 """
 
 from __future__ import annotations

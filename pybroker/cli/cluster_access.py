@@ -1,6 +1,6 @@
 """How commands find their cluster: the options that name it, and the admin that these open.
 
-Owns the options' names, which are those of Kafka's tools. Must not know what a command asks.
+Owns the options' names, which are those of Kafka's tools. Must not know a command's requests.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, *, properties: bool = False, required: bool = True) -> None:
-    """Declare the options; `properties`: client settings may be given one by one, too.
+    """Declare the options; with `properties`, client settings may also be given one by one.
 
-    Without `required` it is left to the command to say that the servers are missing.
+    Without `required` the command itself reports missing servers.
     """
     parser.add_argument("--bootstrap-server", required=required, metavar="HOST:PORT", help="brokers to connect to")
     parser.add_argument("--command-config", type=Path, metavar="FILE", help="client settings")
@@ -29,9 +29,9 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, properties: bool = F
 
 
 def add_node_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Declare the options of a command that asks brokers or controllers.
+    """Declare the options of a command that sends requests to brokers or controllers.
 
-    Without `required` it is left to the command to say that the servers are missing.
+    Without `required` the command itself reports missing servers.
     """
     servers = parser.add_mutually_exclusive_group(required=required)
     servers.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
@@ -42,10 +42,10 @@ def add_node_options(parser: argparse.ArgumentParser, *, required: bool = True) 
 def open_admin(
     arguments: argparse.Namespace, defaults: Mapping[str, object] | None = None, *, of_server: bool = False
 ) -> Admin:
-    """Return an admin with the client settings given, over `defaults`; raises ConfigError and SettingError.
+    """Return an admin with the given client settings, over `defaults`. Raises ConfigError and SettingError.
 
-    The servers are those of the option, whatever a file of settings says. `of_server`: the file is a node's
-    server.properties, of which only what a client knows is taken.
+    The option's servers override those of a settings file. `of_server`: the file is a node's server.properties, of
+    which only the keys of clients are used.
     """
     properties = dict(defaults or {})
     if arguments.command_config is not None:

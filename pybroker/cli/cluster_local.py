@@ -1,7 +1,7 @@
 """The processes of a local cluster: `pybroker cluster start`, `status`, `stop`, `kill`, `pause`, `resume`, `restart`.
 
-Owns options and output. `start` stays in the foreground and stops all brokers when it ends; the others act on the
-processes that the cluster's directory names, from any terminal.
+Owns options and output. `start` stays in the foreground and stops all brokers when it ends. The other commands act on
+the processes of the cluster's directory, from any terminal.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _PORT = 9092
 _CONTROLLERS_ABOVE = 10_000
-"""A controller's port is so much above the port of its broker, which leaves the ports of 10,000 brokers between."""
+"""Offset of a controller's port from its broker's, which leaves ports for 10,000 brokers."""
 _LAST_PORT = 65535
 _START_S = 60.0
 _STOP_S = 60.0
 _POLL_INTERVAL_S = 0.05
 _QUORUM_CHECK_S = 1.0
-_CONTINUES = (signal.SIGTERM, signal.SIGCONT)  # a paused process takes a signal when it goes on
+_CONTINUES = (signal.SIGTERM, signal.SIGCONT)  # a paused process handles a signal when it continues
 
 
 def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -95,12 +95,12 @@ def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentPar
 def _start(arguments: argparse.Namespace) -> int:
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # From here on they end the cluster in order, also while it starts. Brokers do not inherit it.
+        # From here on signals stop the cluster in order, also during its start. Brokers do not inherit the handlers.
         signal.signal(number, lambda *_: stopping.set())
     directory = arguments.data.absolute()
     try:
         given = parse_overrides(arguments.override)
-        # Before anything is made: a start that is refused leaves nothing behind.
+        # Checked before anything is created: a rejected start leaves no files.
         _free_ports(directory, read_state(directory), arguments)
         directory.mkdir(parents=True, exist_ok=True)
         nodes = _begin(directory, arguments, given)
@@ -122,7 +122,7 @@ def _start(arguments: argparse.Namespace) -> int:
 
 
 def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, str]) -> tuple[NodeLayout, ...]:
-    """Start the brokers of a directory, new ones among them; return all when they are ready."""
+    """Start the brokers of a directory, including new ones. Returns all when they are ready."""
     with locked(directory):
         nodes = build_layout(directory, _assigned(_free_ports(directory, read_state(directory), arguments)))
         cluster_id = lay_out(nodes, given)
@@ -143,7 +143,7 @@ def _begin(directory: Path, arguments: argparse.Namespace, given: Mapping[str, s
 
 
 def _free_ports(directory: Path, state: ClusterState | None, arguments: argparse.Namespace) -> list[NodePorts]:
-    """Return the ports of each broker, 0 for any free one; raises CommandError where the cluster cannot start."""
+    """Return the ports of each broker, 0 for any free one. Raises CommandError where the cluster cannot start."""
     if _running(state):
         raise CommandError(f"the cluster in {directory} runs already; `pybroker cluster status` shows it")
     ports = _ports(state, arguments.brokers, arguments.port)
@@ -159,7 +159,7 @@ def _free_ports(directory: Path, state: ClusterState | None, arguments: argparse
 
 
 def _ports(state: ClusterState | None, count: int | None, first: int | None) -> list[NodePorts]:
-    """Return the ports of each broker: as they were, and for new ones those that follow."""
+    """Return the ports of each broker: the previous ones, and for new brokers the following ones."""
     known = [] if state is None else list(state.nodes)
     wanted = (len(known) or 3) if count is None else count
     if wanted < max(1, len(known)):
@@ -180,7 +180,7 @@ def _ports(state: ClusterState | None, count: int | None, first: int | None) -> 
 
 
 def _assigned(ports: Sequence[NodePorts]) -> list[NodePorts]:
-    """Return the ports with free ones in the place of 0; all are found before one is given back, so none is twice."""
+    """Replace 0 by free ports. All are reserved before one is released, so none is returned twice."""
     with ExitStack() as stack:
         return [NodePorts(its.broker or _free_port(stack), its.controller or _free_port(stack)) for its in ports]
 
@@ -231,7 +231,7 @@ def _stop(arguments: argparse.Namespace) -> int:
     _known(arguments)
     directory = arguments.data.absolute()
     with locked(directory):
-        # The program that has started the brokers sees that their ends are wanted.
+        # The program that started the brokers detects that they were stopped on purpose.
         write_state(directory, msgspec.structs.replace(_known(arguments), stopping=True))
     _end_all(directory)
     return 0
@@ -280,7 +280,7 @@ def _restart(arguments: argparse.Namespace) -> int:
 
 
 def _wait_ready(process: NodeProcess, voters: frozenset[int], arguments: argparse.Namespace) -> None:
-    """Wait until a broker is ready; raises NodeFailedError. The time without a quorum of controllers does not count."""
+    """Wait until a broker is ready. Raises NodeFailedError. Time without a controller quorum does not count."""
     deadline = time.monotonic() + _START_S
     printed = ""
     while True:
@@ -349,7 +349,7 @@ def _end_all(directory: Path) -> None:
 
 
 def _end(marks: Sequence[ProcessMark]) -> None:
-    """Stop processes cleanly; one that does not end is killed, and CommandError raised."""
+    """Stop processes cleanly. One that does not end is killed, and CommandError raised."""
     for mark in marks:
         for number in _CONTINUES:
             mark.send(number)

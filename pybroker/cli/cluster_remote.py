@@ -1,7 +1,7 @@
 """The questions of `pybroker cluster` to any cluster: `cluster-id`, `unregister`, `list-endpoints`, as kafka-cluster.
 
-Owns options and output, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin, and works
-against any Kafka.
+Owns options and output, which are those of Kafka 4.3's tool. Must not know the protocol: it uses Admin, and works with
+any Kafka.
 """
 
 from __future__ import annotations

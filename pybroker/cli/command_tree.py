@@ -1,6 +1,6 @@
 """Commands as values, read from their parsers: what the reference and the manual pages are made of.
 
-Owns what is taken of a parser. Must not know the form of a page.
+Owns the part of a parser that is used. Must not know the form of a page.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """An option, or an argument that has no option's name."""
+    """An option, or a positional argument."""
 
     spellings: tuple[str, ...]
-    """Empty for an argument."""
+    """Empty for a positional argument."""
     value: str
-    """What stands for its value; empty for an option that takes none."""
+    """The placeholder of its value; empty for an option without one."""
     words: str
     required: bool
 
@@ -29,17 +29,17 @@ class Command(NamedTuple):
     """A command, or a subcommand of one."""
 
     name: str
-    """With the name of the command that it belongs to."""
+    """With the name of its parent command."""
     summary: str
     description: str
     options: tuple[Option, ...]
     subcommands: tuple[Command, ...]
     documents: Mapping[str, Any]
-    """What is printed with `--json`, by action."""
+    """The JSON documents of `--json`, by action."""
 
     @property
     def usage(self) -> str:
-        """How it is called, in one line."""
+        """Return the usage in one line."""
         words = ["pybroker", self.name]
         words += ["[options]"] if any(one.spellings for one in self.options) else []
         words += ["SUBCOMMAND ..."] if self.subcommands else []

@@ -1,6 +1,6 @@
 """`pybroker completion`: a script that completes commands and options in a shell.
 
-Owns which options name files. The scripts are made by shtab from the parsers, so that they know what this version does.
+Owns which options take file names. shtab generates the scripts from the parsers, so they match this version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`pybroker config`: the settings of a node before it starts: what they come to, and all that is wrong with them.
 
-Owns options and output. What judges is the code that judges at a start, key stores, certificates and the authorizer
-included. Must not know single settings, nor a running broker: `pybroker configs` asks that.
+Owns options and output. The checks are those of a start, including key stores, certificates and the authorizer. Must
+not know single settings, or a running broker: `pybroker configs` queries that.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ JSON = {
 
 
 class _Given(NamedTuple):
-    """What the options name."""
+    """The settings of the options."""
 
     file: Path | None
     lines: dict[str, int]
@@ -55,14 +55,14 @@ class _Given(NamedTuple):
     texts: dict[str, str]
 
     def place(self, name: str) -> str:
-        """Where a key is given, as it stands before a line of output; nothing for one that is not."""
+        """Return the source of a key, as a prefix for a line of output; empty without one."""
         if name in self.overrides:
             return "--override: "
         return f"{self.file}:{self.lines[name]}: " if name in self.lines else ""
 
 
 class _Finding(NamedTuple):
-    """A fault or a warning."""
+    """An error or a warning."""
 
     setting: str
     words: str
@@ -161,7 +161,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _material_faults(config: BrokerConfig) -> Iterable[ConfigError]:
-    """Yield what is wrong with the files and classes that settings name, which a start reads before it listens."""
+    """Yield the errors of files and classes in the settings, which a start reads before it listens."""
     checks = (
         lambda: TlsListeners(config.tls_of_listeners()),
         lambda: Outbound(config),

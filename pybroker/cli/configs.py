@@ -1,11 +1,10 @@
 """`pybroker configs`: show and change settings of topics, brokers, groups and client metrics, as kafka-configs does.
 
 Owns option names, the form of `--add-config`, and the output, which are those of Kafka 4.3's tool. Must not know the
-protocol: it asks by Admin, and works against any Kafka.
+protocol: it uses Admin, and works with any Kafka.
 
-Of users it knows the passwords of SCRAM (`pybroker.cli.scram_options`) and, as of clients and addresses, quotas
+Of users it changes SCRAM passwords (`pybroker.cli.scram_options`) and, as of clients and addresses, quotas
 (`pybroker.cli.quota_options`).
-
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
 
 
 class _Entity(NamedTuple):
-    """What is shown or changed: `name` is None for all of a type, empty for the default of all brokers."""
+    """The resource of an action: `name` is None for all of a type, empty for the cluster-wide default of brokers."""
 
     type: str
     name: str | None
@@ -186,7 +185,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for and return 0."""
+    """Execute the action and return 0."""
     if arguments.alter:
         refuse_json(arguments, "--describe")
     owner = _owner(arguments)
@@ -208,7 +207,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _owner(arguments: argparse.Namespace) -> QuotaOwner:
-    """Return the types and names that the command has, in Kafka's order: single options come in that of `_SHORT`."""
+    """Return the types and names of the command, in Kafka's order: single options in that of `_SHORT`."""
     short = [(_SHORT[name], getattr(arguments, name)) for name in _SHORT if getattr(arguments, name) is not None]
     short += [(kind, "") for name, kind in _DEFAULTS.items() if getattr(arguments, name)]
     if short and (arguments.entity_type or arguments.entity_names):
@@ -303,7 +302,7 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
 
 
 def parse_added(text: str) -> dict[str, str]:
-    """Return the pairs of `k1=v1,k2=[v1,v2]`; raises CommandError in the words of Kafka's tool."""
+    """Parse `k1=v1,k2=[v1,v2]`. Raises CommandError with the message of Kafka's tool."""
     added = {}
     for part in re.split("," + _OUTSIDE_BRACKETS, text):
         pair = re.split(r"\s*=\s*" + _OUTSIDE_BRACKETS, part)
@@ -376,9 +375,9 @@ def _as_json(name: str, entries: dict[str, ConfigEntry], entity: _Entity) -> dic
 
 
 def _names(admin: Admin, entity_type: str) -> list[str]:
-    """Return what there is of a type; of brokers the default of all comes last.
+    """Return the names of a type; for brokers the cluster-wide default is last.
 
-    Topics, groups and client metrics come by name: the order of Kafka's tool is that of Java's hash table.
+    Topics, groups and client metrics are sorted by name; Kafka's tool uses the order of Java's hash table.
     """
     if entity_type == "topics":
         return admin.list_topics(internal=True)

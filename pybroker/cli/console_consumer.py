@@ -1,7 +1,7 @@
 """`pybroker console-consumer`: prints the records of topics, with the options and output of kafka-console-consumer.
 
-Owns option names, when reading ends, and how many records were processed. A group's offsets are committed up to what
-was written and no further: an end in the middle of a block sets the positions back. The engine makes the text; Python
+Owns option names, the end of the reading, and the count of processed records. A group's offsets are committed only up
+to the written records: an end in the middle of a block resets the positions. The engine generates the text; Python
 handles blocks of it. Without a group, partitions are assigned
 (docs/adr/0077-a-console-consumer-without-a-group-assigns.md).
 """
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 DESCRIPTION = "Read data from topics and write it to standard output. Options are those of kafka-console-consumer."
 
 _BLOCK_BYTES = 1 << 20
-"""Text that is written at once."""
+"""Bytes of text that are written at once."""
 _POLLED = 500
-"""Records of an internal topic that are shown at once."""
+"""Records of an internal topic that are formatted at once."""
 _TICK_S = 0.5
-"""The longest wait for records between two checks of what is due."""
+"""The longest wait for records between two checks of other work, in seconds."""
 _UNBOUNDED = 2**62
 
 
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print records until an option, a signal or standard output ends it; returns 0, and after a signal its status."""
+    """Print records until an option, a signal or standard output ends it. Returns 0, and after a signal its status."""
     _check(arguments)
     formatter = find_formatter(arguments.formatter, _formatter_properties(arguments), as_json=arguments.json)
     if sys.stdout is None:
@@ -111,7 +111,7 @@ def _print_all(arguments: argparse.Namespace, output: Output, interrupts: Interr
             if came:
                 last = time.monotonic()
             elif standard_output.has_lost_its_reader():
-                # As in `| head`, of a topic whose last record has been shown.
+                # As in `| head`, of a topic whose last record was printed.
                 standard_output.abandon()
                 return 0
             elif arguments.timeout_ms is not None and (time.monotonic() - last) * 1000 > arguments.timeout_ms:
@@ -132,14 +132,14 @@ def _wait_s(timeout_ms: int | None, last: float) -> float:
 
 
 def _leave_output(error: OutputError) -> None:
-    """Say why reading ends, as Kafka's tool; that the reader has gone, as in `| head`, is nothing to be said."""
+    """Report why reading ends, as Kafka's tool. A closed reader, as in `| head`, is not reported."""
     standard_output.abandon()
     if not isinstance(error.failure, BrokenPipeError):
         print(f"Unable to write to standard out, closing consumer. ({error.failure.strerror})", file=sys.stderr)
 
 
 class OutputError(Exception):
-    """A block of text was not written, or not all of it."""
+    """A block of text was not written completely."""
 
     def __init__(self, failure: OSError) -> None:
         super().__init__(str(failure))
@@ -147,7 +147,7 @@ class OutputError(Exception):
 
 
 class Output:
-    """Writes records, and counts those that are written."""
+    """Writes records, and counts the written ones."""
 
     def __init__(self, formatter: Formatter, *, skips: bool) -> None:
         self._formatter, self._skips = formatter, skips
@@ -155,9 +155,9 @@ class Output:
         self.records = 0
 
     def print_next(self, reading: Reading, most: int, wait_s: float) -> bool:
-        """Write the next records; whether any came.
+        """Write the next records. Returns whether any arrived.
 
-        Raises OutputError for those that cannot be written, and CommandError for one that cannot be shown.
+        Raises OutputError for a failed write, and CommandError for a record that cannot be formatted.
         """
         if self._formatter.show is not None:
             return self._print_records(reading, self._formatter.show, most, wait_s)
@@ -203,7 +203,7 @@ class Output:
         left = memoryview(text)
         try:
             while left:
-                # Without a buffer (PYTHONUNBUFFERED), a signal leaves a write in the middle.
+                # Without a buffer (PYTHONUNBUFFERED), a signal interrupts a write in the middle.
                 written = self._out.write(left)
                 if written is None:
                     raise BlockingIOError(errno.EAGAIN, "it does not block, and is full")
@@ -219,7 +219,7 @@ class Output:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, in Kafka's words; raises CommandError."""
+    """Reject options that exclude each other, with Kafka's messages. Raises CommandError."""
     if arguments.partition is not None:
         if arguments.topic is None:
             raise CommandError("The topic is required when partition is specified.")
@@ -244,7 +244,7 @@ def _formatter_properties(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _consumer_properties(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the consumer's settings, the command line's before a file's; raises CommandError."""
+    """Return the consumer's settings, where the command line overrides a file. Raises CommandError."""
     properties = given_file(arguments, "command-config", "consumer.config")
     properties |= given_properties(arguments, "command-property", "consumer-property")
     reset = properties.setdefault("auto.offset.reset", "earliest" if arguments.from_beginning else "latest")
@@ -266,6 +266,6 @@ def _consumer_properties(arguments: argparse.Namespace) -> dict[str, str]:
         raise CommandError("Options group and partition cannot be specified together.")
     if groups:
         properties["group.id"] = groups.pop()
-    # The servers are those of the option, whatever a file of settings says.
+    # The option's servers override those of a settings file.
     properties.pop("bootstrap.servers", None)
     return properties

@@ -1,6 +1,6 @@
 """What the console commands' options have in common: properties by Kafka's two generations of names (KIP-1147).
 
-Owns what is said of an old name, and of two names for the same thing. Must not know which properties there are.
+Owns the messages about an old name, and about two names for the same option. Must not know particular properties.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def add_files(parser: argparse.ArgumentParser, new: str, old: str, what: str) ->
 
 
 def given_properties(arguments: argparse.Namespace, new: str, old: str) -> dict[str, str]:
-    """Return the pairs that were given by either name, values as they are; raises CommandError."""
+    """Return the pairs given by either name, with unchanged values. Raises CommandError."""
     pairs: list[str] = _either(arguments, new, old) or []
     return parse_pairs(pairs)
 
 
 def given_file(arguments: argparse.Namespace, new: str, old: str) -> dict[str, str]:
-    """Return the pairs of the file that either name gives; raises CommandError."""
+    """Return the pairs of the file given by either name. Raises CommandError."""
     path: Path | None = _either(arguments, new, old)
     return read_file(path)
 
@@ -53,7 +53,7 @@ def read_file(path: Path | None) -> dict[str, str]:
 
 
 def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
-    """Return `key=value` texts as pairs; a separator may be blanks, so that nothing is cut off. Raises CommandError."""
+    """Split `key=value` texts into pairs. A value may consist of blanks, so nothing is trimmed. Raises CommandError."""
     parsed = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
@@ -64,12 +64,14 @@ def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def is_true(value: str) -> bool:
-    """Whether a switch of Kafka's formatters and readers is on."""
+    """Whether a boolean property of Kafka's formatters and readers is set."""
     return value.strip().lower() == "true"
 
 
 def _either(arguments: argparse.Namespace, new: str, old: str) -> Any:
-    """The value of the option that was given; the old name is warned of, on standard error so that pipes stay clean."""
+    """Return the value of the given option. A warning about the old name goes to standard error, so that pipes stay
+    clean.
+    """
     by_new, by_old = (getattr(arguments, name.replace("-", "_").replace(".", "_")) for name in (new, old))
     if by_new and by_old:
         raise CommandError(f"Options --{old} and --{new} cannot be specified together.")

@@ -1,6 +1,6 @@
 """`pybroker console-producer`: sends lines of standard input as records, with the options of kafka-console-producer.
 
-Owns option names, the prompt, and what is said of records that fail. The engine cuts lines and makes records of them, a
+Owns option names, the prompt, and the messages about failed records. The engine splits lines and creates records, a
 block at a time; with `--sync` each record is awaited.
 """
 
@@ -33,7 +33,7 @@ _READERS = (_READER, "LineMessageReader", "kafka.tools.ConsoleProducer$LineMessa
 _BLOCK_BYTES = 1 << 18
 _SHORTLY_S = 1.0
 _POLL_INTERVAL_MS = 100
-"""While records are on their way and no line comes, failures are checked so often."""
+"""Interval of checks for failures, while records are in flight and no line arrives."""
 
 _MERGED = {
     "linger.ms": ("timeout", 1000),
@@ -47,7 +47,7 @@ _MERGED = {
     "metadata.max.age.ms": ("metadata_expiry_ms", 300_000),
     "max.block.ms": ("max_block_ms", 60_000),
 }
-"""The settings that options of their own stand for, and what the tool sets where neither is given (Kafka's tool)."""
+"""The settings of dedicated options, and the tool's default where neither is given (Kafka's tool)."""
 _SEPARATORS = {
     "key.separator": "\t",
     "headers.delimiter": "\t",
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send until standard input ends; returns 1 where a record was not acknowledged, after a signal its status."""
+    """Send until standard input ends. Returns 1 where a record was not acknowledged, after a signal its status."""
     if arguments.line_reader not in _READERS:
         raise CommandError(f"--line-reader {arguments.line_reader}: there is no JVM here; there is {_READER}")
     properties, reader = _producer_properties(arguments), _reader(arguments)
@@ -125,7 +125,7 @@ def _send_all(
     ):
         sender = LineSender(producer, arguments.topic, **reader)
         console = _Console(producer, sender, watch, arguments.topic)
-        # As Kafka's tool: what was read before a signal is sent. Another signal ends that, too.
+        # As Kafka's tool: lines read before a signal are sent. Another signal ends that, too.
         with contextlib.suppress(KeyboardInterrupt):
             console.send_each() if arguments.sync else console.send_blocks()
         console.finish(is_interrupted=interrupts.came)
@@ -133,7 +133,7 @@ def _send_all(
 
 
 class _Console:
-    """Standard input, and the producer that its lines go to."""
+    """Standard input, and the producer of its lines."""
 
     def __init__(self, producer: Producer, sender: LineSender, watch: BrokerWatch, topic: str) -> None:
         self._producer, self._sender, self._watch, self._topic = producer, sender, watch, topic
@@ -148,7 +148,7 @@ class _Console:
         self.failed = 0
 
     def send_blocks(self) -> None:
-        """Send the lines of a block together. Raises CommandError for a line that cannot be parted."""
+        """Send the lines of a block together. Raises CommandError for a line that cannot be parsed."""
         block = b"-"
         while block:
             block = self._read()
@@ -164,7 +164,7 @@ class _Console:
             self.report()
 
     def send_each(self) -> None:
-        """Send one record after the other. Raises CommandError for the first that fails, or cannot be parted."""
+        """Send one record after the other. Raises CommandError for the first that fails, or cannot be parsed."""
         block = b"-"
         while block:
             block = self._read()
@@ -179,7 +179,7 @@ class _Console:
                 raise CommandError(failure)
 
     def report(self) -> None:
-        """Say what failed since the last time, record by record, as Kafka's tool logs it."""
+        """Report the failures since the last call, record by record, as Kafka's tool logs them."""
         for key, value, error in self._sender.take_failures():
             self.failed += 1
             said = java_text(error) if isinstance(error, ClientError) else str(error)
@@ -190,7 +190,7 @@ class _Console:
             )
 
     def finish(self, *, is_interrupted: bool) -> None:
-        """Wait for what was sent, and report what failed of it; a signal gives up what is not acknowledged yet."""
+        """Wait for the sent records, and report failures. After a signal, unacknowledged records fail."""
         try:
             if is_interrupted:
                 self._wait_shortly()
@@ -202,7 +202,7 @@ class _Console:
         self.report()
 
     def _wait_shortly(self) -> None:
-        """Wait for a moment, and say that there is more to wait for."""
+        """Wait for a moment. Returns whether records are still in flight."""
         try:
             self._producer.flush(_SHORTLY_S)
         except DeliveryError:
@@ -210,7 +210,7 @@ class _Console:
             print(f"WARN {waiting}; another signal ends without them", file=sys.stderr, flush=True)
 
     def _read(self) -> bytes:
-        """What has come, empty at the end; failures are reported meanwhile."""
+        """Return the bytes that have arrived, empty at the end; reports failures meanwhile."""
         if self._input is None:
             return b""
         if self._prompts:
@@ -226,7 +226,7 @@ def _size(size: int | None) -> str:
 
 
 def _producer_properties(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the producer's settings: options before the command line's properties, these before a file's."""
+    """Return the producer's settings: options override the command line's properties, and these a file's."""
     properties = given_file(arguments, "command-config", "producer.config")
     properties |= given_properties(arguments, "command-property", "producer-property")
     if properties.get("transactional.id"):
@@ -242,13 +242,13 @@ def _producer_properties(arguments: argparse.Namespace) -> dict[str, str]:
             properties[key] = str(default if given is None else given)
     if arguments.max_partition_memory_bytes is not None:
         properties["batch.size"] = str(arguments.max_partition_memory_bytes)
-    # The servers are those of the option, whatever a file of settings says.
+    # The option's servers override those of a settings file.
     properties.pop("bootstrap.servers", None)
     return properties
 
 
 def _reader(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return how lines are parted; raises CommandError."""
+    """Return the line parser's arguments. Raises CommandError."""
     given = read_file(arguments.reader_config) | given_properties(arguments, "reader-property", "property")
     known = {*_SEPARATORS, *_SWITCHES, "null.marker", "topic"}
     if unknown := sorted(given.keys() - known):

@@ -1,8 +1,7 @@
 """Which partitions the console consumer reads: a group's share, one by its number, or all of its topics.
 
-Owns how new partitions and topics are found while it runs, and up to which records a group's offsets are committed: the
-consumer commits how far records were handed out, and an end before they are written sets that back. Must not know how
-records are shown.
+Owns the detection of new partitions and topics, and the offsets to commit: the consumer commits the offsets of returned
+records, so an end before they are written resets the positions. Must not know how records are formatted.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ if TYPE_CHECKING:
     from pybroker.client.text import FormattedRecords, RecordFormat
 
 _RETRY_INTERVAL_S = 1.0
-"""Between two checks for a topic that is not there yet."""
+"""Seconds between two checks for a missing topic."""
 _SETTLE_S = 0.5
-"""Between two checks of how far the written records have come."""
+"""Seconds between two queries of the written records' positions."""
 _LEAST_TIMEOUT_MS = 1000
-"""Calls are given that long under any --timeout-ms."""
+"""Minimum timeout of calls under any --timeout-ms."""
 
 
 class Reading:
-    """What is read, and the topics that are followed."""
+    """The consumer of the records, and its topics."""
 
     def __init__(self, consumer: Consumer, follows: Follows | None = None, written: Written | None = None) -> None:
         self._consumer, self._follows, self._written = consumer, follows, written
 
     def format(self, layout: RecordFormat, wait_s: float, max_records: int, max_bytes: int) -> FormattedRecords | None:
-        """The next records as text; None when none came in time."""
+        """Return the next records as text; None where none arrive in time."""
         self._poll_partitions()
         formatted = self._consumer.format(layout, wait_s, max_records=max_records, max_bytes=max_bytes)
         if formatted is None and self._written is not None:
@@ -53,7 +52,7 @@ class Reading:
         return formatted
 
     def poll(self, wait_s: float, max_records: int) -> list[Record]:
-        """The next records."""
+        """Return the next records."""
         self._poll_partitions()
         records = self._consumer.poll(wait_s, max_records)
         if not records and self._written is not None:
@@ -61,12 +60,12 @@ class Reading:
         return records
 
     def wrote(self, topic: str, partition: int, records: int) -> None:
-        """Note that so many records of a partition are written: all that were handed out."""
+        """Record that so many records of a partition are written: all that were returned."""
         if self._written is not None:
             self._written.add(self._consumer, TopicPartition(topic, partition), records)
 
     def return_records(self, records: Iterable[Record]) -> None:
-        """Set the positions back to these records, which were handed out and not written."""
+        """Reset the positions to these records, which were returned but not written."""
         first: dict[TopicPartition, int] = {}
         for record in records:
             first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
@@ -74,7 +73,7 @@ class Reading:
             self._consumer.seek(partition, offset)
 
     def return_unwritten(self) -> None:
-        """Set the positions back to where records are known to be written, so that no others are committed."""
+        """Reset the positions to those of the written records, so that no others are committed."""
         if self._written is not None:
             self._written.set_back(self._consumer)
 
@@ -84,54 +83,55 @@ class Reading:
 
 
 class Written(RebalanceListener):
-    """Up to where the records of a group's partitions are written.
+    """Up to which offsets the records of a group's partitions are written.
 
-    Asking the consumer for a position costs as much as formatting thousands of records. It is asked from time to time,
-    and in between records are counted: each takes one offset at least, so that what is known here is never too far.
+    A query of the consumer's position costs as much as formatting thousands of records. So positions are queried
+    from time to time, and records are counted in between. Each takes at least one offset, so the result is never too
+    high.
     """
 
     def __init__(self) -> None:
         self._offsets: dict[TopicPartition, int] = {}
         self._more: dict[TopicPartition, int] = {}
-        """Records that were written since the position was asked for."""
+        """Records that were written since the last query of the position."""
         self._settle_at = 0.0
 
     def on_revoked(self, partitions: Sequence[TopicPartition], /) -> None:
-        """Forget partitions that another member may go on with."""
+        """Remove partitions that another member may continue."""
         for partition in partitions:
             self._offsets.pop(partition, None)
             self._more.pop(partition, None)
 
     def add(self, consumer: Consumer, partition: TopicPartition, records: int) -> None:
-        """Note that so many records are written, and with them everything that was handed out."""
+        """Record that so many records are written, which are all that were returned."""
         self._more[partition] = self._more.get(partition, 0) + records
         if partition not in self._offsets or time.monotonic() >= self._settle_at:
             self.settle(consumer)
 
     def settle(self, consumer: Consumer) -> None:
-        """Ask for the positions that were only counted; all that was handed out has to be written."""
+        """Query the positions of partitions with counted records; all returned records must be written."""
         for partition in list(self._more):
             try:
                 self._offsets[partition] = consumer.position(partition)
             except (ClientError, TimeoutError):
-                continue  # the count goes on, and the consumer raises the same when it reads on
+                continue  # the count continues, and the consumer raises the same error at the next read
             del self._more[partition]
         self._settle_at = time.monotonic() + _SETTLE_S
 
     def set_back(self, consumer: Consumer) -> None:
-        """Set the consumer's positions back to what is known here, and have it commit nothing of other partitions."""
+        """Reset the consumer's positions to the known ones, and prevent commits of other partitions."""
         for partition in consumer.assignment():
             to: int | OffsetAndMetadata
             if partition in self._offsets:
                 to = self._offsets[partition] + self._more.get(partition, 0)
             else:
-                # A position with a leader epoch is looked up before it is used or committed, and this one never is.
+                # A position with a leader epoch is validated before it is used or committed, which never happens here.
                 to = OffsetAndMetadata(0, leader_epoch=0)
             consumer.seek(partition, to)
 
 
 class Follows:
-    """All partitions of a topic, or of the topics that match, as the cluster knows them now and later."""
+    """The current and future partitions of a topic, or of the topics that match a pattern."""
 
     def __init__(self, admin: Admin, arguments: argparse.Namespace, *, internal: bool, interval_s: float) -> None:
         self._admin, self._topic, self._internal, self._interval_s = admin, arguments.topic, internal, interval_s
@@ -141,13 +141,13 @@ class Follows:
         self._due_at = 0.0
 
     def poll(self) -> list[TopicPartition] | None:
-        """Return the partitions if they have changed since the last poll."""
+        """Return the partitions if they have changed since the last poll, else None."""
         if time.monotonic() < self._due_at:
             return None
         found = self._find()
         self._due_at = time.monotonic() + (self._interval_s if found else _RETRY_INTERVAL_S)
         if not found and self._topic is not None:
-            # Asked for by its consumer, a topic is created where the broker creates topics.
+            # The consumer's metadata request creates the topic where the broker creates topics.
             found = [TopicPartition(self._topic, 0)]
         changed, self._found = found != self._found, found
         return found if changed else None
@@ -164,13 +164,13 @@ class Follows:
             if self._topic is not None and not self._warned:
                 print(f"WARN topic {self._topic} does not exist; waiting for it", file=sys.stderr)
                 self._warned = True
-            return [] if self._include is None else self._found  # a topic that was deleted between the two questions
+            return [] if self._include is None else self._found  # a topic was deleted between the two requests
         return [TopicPartition(topic.name, partition.index) for topic in topics for partition in topic.partitions]
 
 
 @contextmanager
 def open_reading(arguments: argparse.Namespace, properties: Mapping[str, str]) -> Iterator[Reading]:
-    """Begin to read what the options name; raises CommandError and ClientError."""
+    """Start to read as the options define. Raises CommandError and ClientError."""
     properties = _within_timeout(arguments, properties)
     settings = _settings(arguments, properties)
     with Consumer(arguments.bootstrap_server, properties) as consumer:
@@ -196,7 +196,7 @@ def _settings(arguments: argparse.Namespace, properties: Mapping[str, str]) -> C
 
 
 def _within_timeout(arguments: argparse.Namespace, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties with a default.api.timeout.ms under which no call takes much longer than --timeout-ms."""
+    """Return the properties with a default.api.timeout.ms that limits calls to about --timeout-ms."""
     if arguments.timeout_ms is None:
         return dict(properties)
     given = _settings(arguments, properties).default_api_timeout_ms
@@ -204,7 +204,7 @@ def _within_timeout(arguments: argparse.Namespace, properties: Mapping[str, str]
 
 
 def _admin_properties(settings: ConsumerSettings, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return a consumer's properties as an admin's, which wants request.timeout.ms below default.api.timeout.ms."""
+    """Return a consumer's properties as an admin's, where request.timeout.ms must not exceed default.api.timeout.ms."""
     longest = min(settings.request_timeout_ms, settings.default_api_timeout_ms)
     return {**AdminSettings.acting(properties), "request.timeout.ms": str(longest)}
 

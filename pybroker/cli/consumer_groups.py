@@ -1,7 +1,8 @@
 """`pybroker consumer-groups`: list, describe, reset and delete consumer groups, as kafka-consumer-groups does.
 
-Owns option names and what excludes what, which are those of Kafka 4.3's tool, and the short actions. Describing is
-`consumer_groups_describe`'s matter, resetting `consumer_groups_reset`'s. Works against any Kafka, by Admin alone.
+Owns option names and their exclusions, which are those of Kafka 4.3's tool, and the short actions.
+`consumer_groups_describe` describes groups, `consumer_groups_reset` resets offsets. Works with any Kafka, by Admin
+only.
 
 Not done: `--validate-regex`; Java's stack traces under an error.
 """
@@ -93,7 +94,7 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for and return 0."""
+    """Execute the action and return 0."""
     action = _check(arguments)
     if action not in ("list", "describe"):
         refuse_json(arguments, "--list and --describe")
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> str:
-    """Refuse what Kafka's tool refuses; returns the action."""
+    """Reject options as Kafka's tool does, and return the action."""
     chosen = [action for action in _ACTIONS if getattr(arguments, action)]
     if len(chosen) != 1:
         names = ", ".join(f"--{_dashed(action)}" for action in _ACTIONS)
@@ -181,7 +182,7 @@ def _dashed(option: str) -> str:
 
 
 def consumer_groups(admin: Admin) -> list[str]:
-    """The ids of all consumer groups, those that only keep offsets among them."""
+    """Return the ids of all consumer groups, including those that only store offsets."""
     return [group.group_id for group in admin.list_groups(protocol_types=("consumer", ""))]
 
 

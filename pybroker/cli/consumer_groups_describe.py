@@ -1,6 +1,6 @@
 """`--describe` of `pybroker consumer-groups`: offsets and lag, members, state.
 
-Owns the columns and their widths, which are those of Kafka 4.3's tool. Must not know options but those of describing.
+Owns the columns and their widths, which are those of Kafka 4.3's tool. Must not know other options.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ DESCRIBED: dict[str, Any] = {
         }
     ],
 }
-"""What is printed of a group with `--json`, whatever else is asked for."""
+"""The document of a group with `--json`, whatever the other options are."""
 _MISSING = "-"
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
 def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[str]) -> None:
-    """Print what is asked for of each group, by id."""
+    """Print the requested sections of each group, by id."""
     groups = admin.describe_groups(group_ids)
     if arguments.json:
         print_json([_as_json(admin, groups[group_id]) for group_id in sorted(groups)])
@@ -79,7 +79,7 @@ def describe(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[st
 
 
 def _as_json(admin: Admin, group: GroupDescription) -> dict[str, object]:
-    """Return a group's document; raises CommandError for one that cannot be described."""
+    """Return a group's document. Raises CommandError for a group that cannot be described."""
     if group.error is not None:
         words = named(ErrorCode.GROUP_ID_NOT_FOUND, group.error)
         raise CommandError(f"Error: Executing consumer group command failed due to {words}")
@@ -121,7 +121,7 @@ def _as_json(admin: Admin, group: GroupDescription) -> dict[str, object]:
 
 
 def _has_rows(group: GroupDescription, rows: int) -> bool:
-    """Say what is special about a group's state; whether there is something to print besides."""
+    """Print a message about a group's special state. Returns whether rows must be printed."""
     if group.state == "Dead":
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
     elif group.state == "Empty":
@@ -139,7 +139,7 @@ def _text(value: object) -> str:
 
 
 class _Row(NamedTuple):
-    """One partition of a group; None is shown as missing."""
+    """One partition of a group; None is printed as missing."""
 
     group: str
     topic: str
@@ -154,7 +154,7 @@ class _Row(NamedTuple):
 
 
 def _rows(admin: Admin, group: GroupDescription) -> list[_Row]:
-    """Members with the most partitions first, then partitions that no member has."""
+    """Return the rows: members with the most partitions first, then unassigned partitions."""
     committed = admin.list_group_offsets(group.group_id)
     members = sorted((m for m in group.members if m.assignment), key=lambda m: -len(m.assignment))
     assigned = {partition for member in members for partition in member.assignment}
@@ -171,7 +171,7 @@ def _rows(admin: Admin, group: GroupDescription) -> list[_Row]:
 
 
 def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Log end offsets, of partitions that have a leader."""
+    """Return the log end offsets of partitions with a leader."""
     wanted = set(partitions)
     topics = admin.describe_topics(sorted({p.topic for p in wanted})) if wanted else []
     with_leader = {TopicPartition(t.name, p.index) for t in topics for p in t.partitions if p.leader >= 0} & wanted
@@ -210,7 +210,7 @@ def _print_offsets(group: GroupDescription, rows: list[_Row], *, verbose: bool) 
 
 
 def _print_members(group: GroupDescription, *, verbose: bool) -> None:
-    _has_rows(group, len(group.members))  # the titles are printed whatever it says, as by Kafka's tool
+    _has_rows(group, len(group.members))  # the headings are printed in any case, as by Kafka's tool
     upgrades = {member.upgraded for member in group.members}
     migrates = {True, False} <= upgrades
     has_instances = any(member.instance_id for member in group.members)

@@ -1,6 +1,6 @@
 """`--reset-offsets` of `pybroker consumer-groups`: which partitions, to which offsets, and how that is shown.
 
-Owns the scenarios and their words, which are those of Kafka 4.3's tool; nothing is changed here.
+Owns the scenarios and their messages, which are those of Kafka 4.3's tool. Changes nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def plan_reset(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[str]) -> Plan:
-    """The new offsets of each group; none, said on standard output, for one with members."""
+    """Return the new offsets of each group. A group with members is reported on standard output and has none."""
     plan: Plan = {}
     for group_id, group in admin.describe_groups(group_ids).items():
         if group.state in _INACTIVE:
@@ -56,13 +56,13 @@ def _in_order(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int
 
 
 class _Reset:
-    """One group's."""
+    """The reset of one group."""
 
     def __init__(self, admin: Admin, arguments: argparse.Namespace, group_id: str) -> None:
         self.admin, self.arguments, self.group_id = admin, arguments, group_id
 
     def plan(self) -> dict[TopicPartition, int]:
-        """What the chosen scenario says, for the chosen partitions."""
+        """Return the offsets of the chosen scenario, for the chosen partitions."""
         options = self.arguments
         partitions = self._partitions()
         scenarios: list[tuple[bool, Callable[[list[TopicPartition]], dict[TopicPartition, int]]]] = [
@@ -155,7 +155,7 @@ class _Reset:
 
 
 def parse_topics(admin: Admin, topics: Sequence[str]) -> tuple[list[TopicPartition], dict[str, BrokerError]]:
-    """The partitions that `--topic` options name, `t:0,1` or `t` for all; and the topics that are refused."""
+    """Return the partitions of `--topic` options, `t:0,1` or `t` for all, and the errors of topics."""
     partitions: list[TopicPartition] = []
     missing: dict[str, BrokerError] = {}
     for text in topics:
@@ -181,7 +181,7 @@ def _index(text: str, argument: str) -> int:
 
 
 def parse_datetime(text: str) -> int:
-    """ISO 8601 to milliseconds; UTC where it names no zone. Raises CommandError."""
+    """Return the milliseconds of an ISO 8601 text; UTC where it has no zone. Raises CommandError."""
     try:
         moment = datetime.fromisoformat(text) if "T" in text else None
     except ValueError:
@@ -196,7 +196,7 @@ def _before_now(duration: str) -> int:
 
 
 def read_plan(path: Path, group_ids: Sequence[str]) -> Plan:
-    """Rows of topic, partition and offset, with the group in front unless one group is named. Raises CommandError."""
+    """Read rows of topic, partition and offset, after the group unless only one is given. Raises CommandError."""
     plan: Plan = {}
     for number, row in enumerate(_rows(path), 1):
         if len(row) == 3 and len(group_ids) == 1:
@@ -215,7 +215,7 @@ def _rows(path: Path) -> list[list[str]]:
 
 
 def print_plan(plan: Plan) -> None:
-    """The table."""
+    """Print the table."""
     group_width = max([15, *map(len, plan)])
     topic_width = max([15, *(len(p.topic) for offsets in plan.values() for p in offsets)])
     rows = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plan else []
@@ -228,7 +228,7 @@ def print_plan(plan: Plan) -> None:
 
 
 def print_csv(plan: Plan, *, with_group: bool) -> None:
-    """What `--from-file` reads."""
+    """Print the format of `--from-file`."""
     for group_id, offsets in plan.items():
         for partition, offset in offsets.items():
             names = [group_id, partition.topic] if with_group else [partition.topic]
@@ -237,7 +237,7 @@ def print_csv(plan: Plan, *, with_group: bool) -> None:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as Kafka's tool writes it, by Jackson: more is quoted than CSV needs."""
+    """Return a name as Jackson writes it in Kafka's tool, which quotes more than CSV requires."""
     units = len(name.encode("utf-16-le", "surrogatepass")) // 2
     if units <= _LONGEST_UNQUOTED and all(char >= _FIRST_SAFE and char != "\\" for char in name):
         return name

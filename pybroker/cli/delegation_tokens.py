@@ -1,7 +1,6 @@
 """`pybroker delegation-tokens`: made, renewed, ended and listed, with kafka-delegation-tokens' options and output.
 
-Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it asks by Admin, and works against any
-Kafka.
+Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -108,8 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make, renew, end or list, and return 0."""
-    # As in Kafka's tool, an option without its principal is as none at all.
+    """Create, renew, expire or list tokens, and return 0."""
+    # As in Kafka's tool, an option without its principal counts as absent.
     arguments.owner_principal = [one for one in arguments.owner_principal if one is not None]
     arguments.renewer_principal = [one for one in arguments.renewer_principal if one is not None]
     action = next(name for name in _NEEDED if getattr(arguments, name))
@@ -204,7 +203,7 @@ def _list(principals: Iterable[str]) -> str:
 
 
 def _date(at_ms: int) -> str:
-    """Return a time as Kafka's tool does: local, in minutes."""
+    """Return a time in the format of Kafka's tool: local, in minutes."""
     return time.strftime("%Y-%m-%dT%H:%M", time.localtime(at_ms // 1000))
 
 

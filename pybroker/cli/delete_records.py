@@ -1,7 +1,7 @@
 """`pybroker delete-records`: give logs a later start, with the options and output of kafka-delete-records.
 
-Owns the form of the file that says what to delete, and the output, which are those of Kafka 4.3's tool. Must not know
-the protocol: it asks by Admin, and works against any Kafka.
+Owns the form of the offsets file, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it
+uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Delete, print what became of each partition, and return 0."""
+    """Delete records, print the result of each partition, and return 0."""
     offsets = parse_offsets(read_text(arguments.offset_json_file))
     try:
         with open_admin(arguments) as admin:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
             outcomes = admin.delete_records(offsets)
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None
-    # Kafka's tool prints them in an order that is another with every run.
+    # The order of Kafka's tool changes with every run.
     ordered = sorted(outcomes, key=lambda one: (one.topic, one.partition))
     if arguments.json:
         print_json([_as_json(partition, outcomes[partition]) for partition in ordered])
@@ -74,7 +74,7 @@ def _as_json(partition: TopicPartition, outcome: int | BrokerError) -> dict[str,
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Return the offsets that a file's text names; raises CommandError in the words of Kafka's tool."""
+    """Parse the offsets in a file. Raises CommandError with the message of Kafka's tool."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -21,5 +21,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the tool; returns its status."""
+    """Run the tool, and return its status."""
     return run_tool(tool.main, arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """The text is the one line that the user sees; `status` is what the process ends with."""
+    """The message is the one line that the user sees; `status` is the exit status of the process."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)

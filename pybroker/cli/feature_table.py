@@ -1,7 +1,7 @@
 """What releases of Kafka bring: the level of each feature, and the metadata.version that a level needs.
 
-Owns the table, which is that of Kafka 4.3's tools, and their refusals. Must not know what this broker supports: the
-commands work against any Kafka.
+Owns the table, which is that of Kafka 4.3's tools, and their error messages. Must not know which levels this broker
+supports: the commands work with any Kafka.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class _Level(NamedTuple):
     """A level above 0 of a feature."""
 
     since: int | None
-    """The metadata.version from which a release has it without being asked; None: the next level is as old."""
+    """The metadata.version from which a release uses it by default; None: the same as the next level."""
     needs: int | None = None
-    """The least metadata.version that it can be set with."""
+    """The lowest metadata.version that allows it."""
 
 
 LEVELS: dict[str, tuple[_Level, ...]] = {
@@ -32,11 +32,11 @@ LEVELS: dict[str, tuple[_Level, ...]] = {
 """Levels 1, 2 and so on by feature, in the order in which Kafka's tool prints them."""
 
 LATEST = "4.3-IV0"
-"""The newest release that may be in production."""
+"""The newest production release."""
 
 
 def parse_release(text: str) -> int:
-    """Return the metadata.version of a release, as 4.0 or 4.0-IV3; raises CommandError."""
+    """Return the metadata.version of a release, as 4.0 or 4.0-IV3. Raises CommandError."""
     level = level_of(text)
     if level is None:
         known = ", ".join(NAMES[level] for level in sorted(NAMES))
@@ -60,7 +60,7 @@ def default_level(feature: str, metadata_version: int) -> int:
 
 
 def needs(feature: str, level: int) -> int | None:
-    """Return the metadata.version that a level needs, None where it needs none; raises CommandError."""
+    """Return the metadata.version that a level requires, None without one. Raises CommandError."""
     if feature not in LEVELS:
         raise CommandError(f"Unknown feature: {feature}")
     if not 0 <= level <= len(LEVELS[feature]):

@@ -1,7 +1,7 @@
 """`pybroker features`: the levels of features that a cluster agrees on, with kafka-features' options and output.
 
-Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it asks by Admin, and works against any
-Kafka. What a release brings, and what a level needs, is `feature_table`'s.
+Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it uses Admin, and works with any Kafka.
+`feature_table` has the levels of each release and their requirements.
 
 Not done: `describe --node-id`.
 """
@@ -118,7 +118,7 @@ def _level_text(feature: str, level: int) -> str:
 
 
 def _updates(arguments: argparse.Namespace) -> dict[str, FeatureUpdate]:
-    """Return the levels that are asked for; raises CommandError."""
+    """Return the requested levels. Raises CommandError."""
     kind = UPGRADE
     if arguments.subcommand != "upgrade":
         kind = UNSAFE_DOWNGRADE if arguments.unsafe else SAFE_DOWNGRADE
@@ -141,7 +141,7 @@ def _of_release(release: str, kind: int) -> dict[str, FeatureUpdate]:
     updates = {METADATA_VERSION: FeatureUpdate(metadata_version, kind)}
     for feature in LEVELS:
         level = default_level(feature, metadata_version)
-        # An upgrade to level 0 is none.
+        # An upgrade to level 0 changes nothing.
         if level or kind != UPGRADE:
             updates[feature] = FeatureUpdate(level, kind)
     return updates
@@ -186,9 +186,9 @@ def _update(arguments: argparse.Namespace, updates: dict[str, FeatureUpdate]) ->
 
 
 def _known(updates: dict[str, FeatureUpdate], there: Collection[str]) -> dict[str, FeatureUpdate]:
-    """Return the updates of a release without the features that the cluster lacks, and say which these are.
+    """Return the updates of a release without the features that the cluster lacks, and report these.
 
-    An update with one of these would be refused whole; Kafka's tool sends it.
+    The cluster would reject all updates because of one of these; Kafka's tool sends it.
     """
     for name in sorted(updates.keys() - set(there)):
         print(f"{name} is left out: the cluster does not have it.")

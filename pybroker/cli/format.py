@@ -1,7 +1,7 @@
 """`pybroker format`: gives log directories an identity before the first start, as `kafka-storage format` does.
 
-Owns options, lines and refusals, which are Kafka's, and the order of writing: `meta.properties` comes last, so that a
-directory whose formatting was interrupted is not taken for a formatted one. Must not know how the files are coded.
+Owns options, lines and errors, which are Kafka's, and the order of writing: `meta.properties` comes last, so that an
+interrupted format leaves no formatted directory. Must not know the encoding of the files.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 DESCRIPTION = "Format the log directories of a node."
 
 _CLUSTER_ID = re.compile(r"[!-\[\]-~]+")
-"""What a line of `meta.properties` holds without an escape, as all its readers have to find the same id."""
+"""Characters of a `meta.properties` line that need no escape, since all its readers must get the same id."""
 
 
 class Plan(NamedTuple):
-    """What the directories of a node are formatted with."""
+    """The parameters for formatting the directories of a node."""
 
     config: BrokerConfig
     cluster_id: str
     levels: Mapping[str, int]
     controllers: Mapping[int, InitialController]
-    """The first voters; empty where the settings name them, or where nobody does."""
+    """The initial voters; empty where the settings contain them, or there are none."""
     users: Sequence[UserScramCredentialRecord] = ()
 
     @property
     def release(self) -> str:
-        """The name of the metadata.version."""
+        """Return the name of the metadata.version."""
         return NAMES[self.levels[METADATA_VERSION]]
 
 
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def build_plan(arguments: argparse.Namespace) -> Plan:
-    """Read the settings and hold the options against them; raises CommandError."""
+    """Read the settings and validate the options against them. Raises CommandError."""
     try:
         config = BrokerConfig.from_properties(arguments.config)
     except ConfigError as error:

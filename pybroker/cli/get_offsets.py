@@ -1,7 +1,7 @@
 """`pybroker get-offsets`: offsets of partitions by time, with the options and output of kafka-get-offsets.
 
-Owns option names, the language of partition patterns and the output format, which are those of Kafka 4.3's tool. Must
-not know the protocol: it asks by Admin, and works against any Kafka.
+Owns option names, the syntax of partition patterns and the output format, which are those of Kafka 4.3's tool. Must not
+know the protocol: it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print `topic:partition:offset` of every partition that has an offset for the time; returns 0."""
+    """Print `topic:partition:offset` of every partition that has an offset for the time, and return 0."""
     try:
         time, is_wanted = _parse_time(arguments.time), _parse_filter(arguments)
         with open_admin(arguments, {"client.id": "GetOffsetShell"}) as admin:
@@ -124,7 +124,7 @@ def _parse_filter(arguments: argparse.Namespace) -> IsWanted:
 
 
 def _topic_pattern(text: str | None) -> re.Pattern[str]:
-    """Read a topic's regular expression; to Kafka's tools a comma is "or", and blanks and outer quotes are nothing."""
+    """Parse a topic's regular expression as Kafka's tools: a comma is "or", and blanks and outer quotes are removed."""
     try:
         return re.compile((text or ".*").strip().replace(",", "|").replace(" ", "").strip("\"'"))
     except re.error as error:
@@ -164,7 +164,7 @@ def _partitions(admin: Admin, is_wanted: IsWanted, arguments: argparse.Namespace
 
 
 def _offsets(admin: Admin, partitions: list[TopicPartition], time: int) -> dict[TopicPartition, ListedOffset]:
-    """Ask about all partitions together; where one is refused, one by one, so that the others are returned."""
+    """Query all partitions together; after an error one by one, so that the others are returned."""
     try:
         return admin.list_offsets(dict.fromkeys(partitions, time))
     except BrokerError:

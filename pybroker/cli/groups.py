@@ -1,6 +1,6 @@
 """`pybroker groups`: list groups of all types, with the options and output of kafka-groups.
 
-Owns option names and columns, which are those of Kafka 4.3's tool. Works against any Kafka, by Admin alone.
+Owns option names and columns, which are those of Kafka 4.3's tool. Works with any Kafka, by Admin only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, and return 0."""
+    """List groups, and return 0."""
     _check(arguments)
     try:
         with open_admin(arguments) as admin:

@@ -1,6 +1,6 @@
 """The first voters of a quorum that may change, from `--initial-controllers` and `--standalone` (KIP-853).
 
-Owns the syntax, `id@host:port:directory` separated by commas, and its refusals in Kafka's sentences. Must not know
+Owns the syntax, `id@host:port:directory` separated by commas, and its errors with Kafka's messages. Must not know
 directories.
 """
 
@@ -20,11 +20,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _LAST_PORT = 65535
 _LAST_ID = 2**31 - 1
 _RESERVED_IDS = 100
-"""Kafka gives the first of all directory ids a meaning of their own, such as a lost directory."""
+"""Kafka reserves the lowest directory ids for special meanings, such as a lost directory."""
 
 
 class InitialController(NamedTuple):
-    """A voter of the first hour."""
+    """One of the initial voters."""
 
     node_id: int
     host: str
@@ -33,7 +33,7 @@ class InitialController(NamedTuple):
 
 
 def parse_initial_controllers(text: str) -> dict[int, InitialController]:
-    """Return the voters by id, rising; raises CommandError."""
+    """Return the voters sorted by id. Raises CommandError."""
     controllers: dict[int, InitialController] = {}
     for entry in (part.strip() for part in text.split(",")):
         if not entry:
@@ -48,7 +48,7 @@ def parse_initial_controllers(text: str) -> dict[int, InitialController]:
 
 
 def voters_record(controllers: Iterable[InitialController], listener: str) -> VotersRecord:
-    """Return the record that names the voters, each reached on the listener of that name."""
+    """Return the voters record, with the address of each voter on the listener of that name."""
     return VotersRecord(
         voters=[
             Voter(
@@ -92,7 +92,7 @@ def _parse(entry: str) -> InitialController:
 
 
 def _split_host(text: str, entry: str) -> tuple[str, str]:
-    """Cut the host off, and the colon behind it."""
+    """Return the host, and the rest behind its colon."""
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket:

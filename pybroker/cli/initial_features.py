@@ -1,6 +1,6 @@
 """The levels of features that a cluster begins with, from `--release-version` and `--feature`.
 
-Owns the defaults of a release and the refusals, which are Kafka's sentences. Must not know directories.
+Owns the defaults of a release and the errors, which are Kafka's messages. Must not know directories.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 _NEEDS = {ELIGIBLE_LEADER_REPLICAS_VERSION: 23}
-"""The least metadata.version of a feature's level 1."""
+"""The lowest metadata.version of a feature's level 1."""
 _SHORT = range(-(2**15), 2**15)
 _DYNAMIC_OPTIONS = "--standalone, --initial-controllers, or --no-initial-controllers"
 
 
 def plan_levels(release: str | None, features: Sequence[str], *, is_dynamic: bool) -> dict[str, int]:
-    """Return the level of every feature, metadata.version first; raises CommandError.
+    """Return the level of every feature, metadata.version first. Raises CommandError.
 
-    `is_dynamic`: the voters are in the log and not in the settings, which is kraft.version 1.
+    `is_dynamic`: the voters are in the log and not in the settings, which requires kraft.version 1.
     """
     given = _parse_features(features)
     for name in given:
@@ -51,7 +51,9 @@ def plan_levels(release: str | None, features: Sequence[str], *, is_dynamic: boo
 
 
 def recorded(levels: Mapping[str, int]) -> dict[str, int]:
-    """Return what `bootstrap.checkpoint` records: kraft.version is in the voters' snapshot, and level 0 is none."""
+    """Return the levels for `bootstrap.checkpoint`, without kraft.version, which is in the voters' snapshot, and level
+    0.
+    """
     return {name: level for name, level in levels.items() if level and name != KRAFT_VERSION}
 
 

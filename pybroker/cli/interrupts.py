@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM of commands that end in order.
 
 Owns both handlers while it is entered, and the exit status of a process that a signal has ended. A signal raises
-KeyboardInterrupt; while a call is under way whose outcome must not be lost, it waits for the end of that call.
+KeyboardInterrupt. During a call whose outcome must not be lost, the signal is delayed until its end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE_S = 1.0
-"""How long a signal waits for a call."""
+"""Seconds that a signal waits for a call."""
 
 
 class Interrupts:
@@ -40,19 +40,20 @@ class Interrupts:
 
     @property
     def came(self) -> bool:
-        """Whether a signal has come."""
+        """Whether a signal has arrived."""
         return self._came is not None
 
     @property
     def status(self) -> int:
-        """What the process ends with: 130 after SIGINT and 143 after SIGTERM, as a JVM; 0 without a signal."""
+        """Return the exit status: 130 after SIGINT and 143 after SIGTERM, as a JVM; 0 without a signal."""
         return 0 if self._came is None else 128 + self._came
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Only note a signal that comes meanwhile.
+        """Only record signals during the block.
 
-        It raises KeyboardInterrupt after all where the block goes on for a second longer, and so does a second signal.
+        A recorded signal raises KeyboardInterrupt where the block takes a second longer, and so does a second
+        signal.
         """
         self._is_held = True
         try:
@@ -64,7 +65,7 @@ class Interrupts:
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
-        """Only note a signal that comes meanwhile: for a few calls that have to be done and do not wait."""
+        """Only record signals during the block: for a few calls that must complete and do not wait."""
         self._is_ignored = True
         try:
             yield

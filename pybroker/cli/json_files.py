@@ -1,6 +1,6 @@
 """JSON that a user gives in a file, taken apart as Kafka's tools do it, with their words where it is something else.
 
-Owns those words. Must not know what the values mean.
+Owns the error messages of Kafka's tools. Must not know the meaning of the values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """Return an object's fields; raises CommandError."""
+    """Return an object's fields. Raises CommandError."""
     if not isinstance(value, dict):
         raise CommandError(f"Expected JSON object, received {_text(value)}")
     return value
@@ -37,12 +37,12 @@ def string_of(fields: dict[str, Any], name: str) -> str:
 
 
 def integer_of(fields: dict[str, Any], name: str) -> int:
-    """Return a field that is a whole number of 32 bits; raises CommandError."""
+    """Return a field that is a 32-bit integer. Raises CommandError."""
     return _number(_field(fields, name), _INTEGER, "Integer")
 
 
 def long_of(fields: dict[str, Any], name: str) -> int:
-    """Return a field that is a whole number of 64 bits; raises CommandError."""
+    """Return a field that is a 64-bit integer. Raises CommandError."""
     return _number(_field(fields, name), _LONG, "Long")
 
 
@@ -52,7 +52,7 @@ def strings_of(fields: dict[str, Any], name: str) -> list[str]:
 
 
 def integers_of(fields: dict[str, Any], name: str) -> list[int]:
-    """Return a field that is an array of whole numbers of 32 bits; raises CommandError."""
+    """Return a field that is an array of 32-bit integers. Raises CommandError."""
     return [_number(value, _INTEGER, "Integer") for value in as_array(_field(fields, name))]
 
 

@@ -38,7 +38,7 @@ _CLASSES = {
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR: "FetchSessionTopicIdException",
     ErrorCode.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
 }
-"""Where the class is not named as the error code is."""
+"""Classes whose name differs from that of the error code."""
 _MESSAGES = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "The requested offset is not within the range of offsets maintained by the server.",
@@ -89,31 +89,31 @@ _MESSAGES = {
     ),
     ErrorCode.UNSTABLE_OFFSET_COMMIT: "There are unstable offsets that need to be cleared.",
 }
-"""Where the words are not the error code's own, of the codes that the requests of these commands are answered with."""
+"""Messages that differ from the error code's own, of codes in responses to these commands."""
 
 
 def java_message(code: ErrorCode) -> str:
-    """The sentence of Kafka's clients for an error code."""
+    """Return the message of Kafka's clients for an error code."""
     return _MESSAGES.get(code, code.message)
 
 
 def java_text(error: ClientError) -> str:
-    """What Java prints of the exception that its client would raise; other failures in their own words."""
+    """Return Java's text of the exception that its client would raise; other errors have their own messages."""
     return named(error.code, java_words(error)) if isinstance(error, BrokerError) else str(error)
 
 
 def java_words(error: BrokerError) -> str:
-    """The words that came with an error code, or else the sentence of Kafka's clients for it."""
+    """Return the message of a response, or else that of Kafka's clients for the error code."""
     return error.broker_message or java_message(error.code)
 
 
 def java_class(code: ErrorCode) -> str:
-    """The exception of Kafka's clients for an error code."""
+    """Return the exception class of Kafka's clients for an error code."""
     name = _CLASSES.get(code) or "".join(map(str.capitalize, code.name.split("_"))) + "Exception"
     package = "org.apache.kafka.common" if code is ErrorCode.INVALID_RECORD else "org.apache.kafka.common.errors"
     return f"{package}.{name}"
 
 
 def named(code: ErrorCode, message: str) -> str:
-    """An exception's class and its text."""
+    """Return an exception's class and its message."""
     return f"{java_class(code)}: {message}"

@@ -1,7 +1,7 @@
 """`pybroker leader-election`: give partitions another leader, with the options and output of kafka-leader-election.
 
-Owns the form of the file that names partitions, and the output, which are those of Kafka 4.3's tool. Must not know the
-protocol: it asks by Admin, and works against any Kafka.
+Owns the form of the partitions file, and the output, which are those of Kafka 4.3's tool. Must not know the protocol:
+it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Elect, print what became of the partitions, and return 0 where no election failed."""
+    """Elect leaders, print the result of the partitions, and return 0 where no election failed."""
     partitions = _partitions(arguments)
     try:
         with open_admin(arguments) as admin:
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
-    """Return what is to be elected, None for every partition; raises CommandError in the words of Kafka's tool."""
+    """Return the partitions to elect, None for all. Raises CommandError with the message of Kafka's tool."""
     ways = (arguments.topic is not None, arguments.all_topic_partitions, arguments.path_to_json_file is not None)
     if sum(ways) != 1:
         raise CommandError(
@@ -102,7 +102,7 @@ def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """Return the partitions that a file's text names; raises CommandError in the words of Kafka's tool."""
+    """Parse the partitions in a file. Raises CommandError with the message of Kafka's tool."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

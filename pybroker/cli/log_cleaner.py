@@ -1,7 +1,7 @@
 """`pybroker log-cleaner`: shows how dirty compacted logs are, and what their last pass did.
 
-Owns options and output. It reads the files of log directories and asks no broker, so it works beside one that runs and
-after one that has stopped; Kafka has no such command.
+Owns options and output. It reads the files of log directories without a broker, so it works beside a running one and
+after one that has stopped. Kafka has no such command.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Row(NamedTuple):
     last: LastPass
 
     def as_json(self) -> dict[str, object]:
-        """The row as a document has it."""
+        """Return the row for a JSON document."""
         active = self.segments[-1]
         found = bytes_of(self.segments, self.first_dirty, active.base_offset)
         return {
@@ -88,7 +88,7 @@ class _Row(NamedTuple):
         }
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text, in the order of the head."""
+        """Return the row as text, in the order of the headings."""
         active = self.segments[-1]
         found = bytes_of(self.segments, self.first_dirty, active.base_offset)
         figures = (
@@ -136,14 +136,14 @@ def _rows(directory: Path) -> Iterator[_Row]:
     for topic, index in offsets.keys() | passes.keys():
         segments = _segments(directory / f"{topic}-{index}")
         if segments:
-            # Where the log ends is in no file; what lies in its active segment is dirty in any case.
+            # No file contains the end of the log. The records of its active segment are dirty in any case.
             start, end = segments[0].base_offset, 2**63 - 1
             first_dirty = first_dirty_offset(offsets.get((topic, index)), start, end)
             yield _Row(topic, index, segments, first_dirty, passes.get((topic, index), LastPass()))
 
 
 def _segments(directory: Path) -> list[Segment]:
-    """Return the segments of a partition's directory; those that a running broker takes away meanwhile are left out."""
+    """Return the segments of a partition's directory; those that a running broker deletes meanwhile are omitted."""
     found = []
     for path in sorted(directory.glob("*.log")):
         try:

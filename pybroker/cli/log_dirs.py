@@ -1,8 +1,8 @@
 """`pybroker log-dirs`: what lies in the log directories of brokers, with the options and output of kafka-log-dirs.
 
-Owns the output of `--describe`, which is that of Kafka 4.3's tool, the order of a Java hash table included. Must not
-know the protocol: it uses Admin, and works with any Kafka. `--verify` and `--damage` read directories of this
-machine: `log_dirs_local` has them.
+Owns the output of `--describe`, which is that of Kafka 4.3's tool, including the order of a Java hash table. Must not
+know the protocol: it uses Admin, and works with any Kafka. `log_dirs_local` implements `--verify` and `--damage`, which
+read directories of this machine.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for; 0 when it was done and, with --verify, everything is whole."""
+    """Execute the action. Returns 0 on success and, with --verify, without damage."""
     if arguments.verify:
         return verify(arguments)
     if arguments.damage:
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    """Ask, print the directories as one line of JSON, and return 0."""
+    """Query the brokers, print the directories as one line of JSON, and return 0."""
     wanted = parse_brokers(arguments.broker_list)
     say = (lambda _words: None) if arguments.json else print
     try:
@@ -105,7 +105,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def parse_brokers(text: str) -> set[int]:
-    """Return the ids that are listed; raises CommandError."""
+    """Parse a list of broker ids. Raises CommandError."""
     names = [name.strip() for name in text.split(",") if name]
     for name in names:
         if not name.isdigit():
@@ -123,7 +123,7 @@ def build_json(described: Mapping[int, Mapping[str, LogDirDescription]], topics:
 
 
 def _in_order(paths: Iterable[str]) -> HashOrderedSet[str]:
-    """Kafka's client makes this table for as many directories as there are, not for sixteen."""
+    """Return paths in the order of Kafka's client, whose hash table has the size of their number, not sixteen."""
     paths = list(paths)
     return HashOrderedSet(string_hash, paths, smallest_table=1 << (len(paths) - 1).bit_length())
 

@@ -1,7 +1,7 @@
 """`pybroker log-dirs --verify` and `--damage`: directories of this machine, checked without a broker.
 
-Owns options, output and the exit status: 0 for whole, 1 for damage, 2 where it could not be checked. Must not know
-what is held against what.
+Owns options, output and the exit status: 0 for no damage, 1 for damage, 2 for an incomplete check. Must not implement
+the checks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Look over the directories, print what was found, and return the status."""
+    """Check the directories, print the findings, and return the status."""
     paths, metadata = _directories(arguments)
     begun = time.monotonic()
     try:
@@ -77,7 +77,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 
 class _LogDamage(NamedTuple):
-    """What starts have found missing in a log, and the names and sizes of the files that they have set aside."""
+    """Damage of a log that starts have found, and the names and sizes of the files that they have set aside."""
 
     log: Path
     reports: list[Report]
@@ -85,16 +85,16 @@ class _LogDamage(NamedTuple):
 
 
 def show_damage(arguments: argparse.Namespace) -> int:
-    """Print what starts have found missing in each log, and the files that are set aside; return 0.
+    """Print the damage that starts have found in each log, and the files that were set aside. Returns 0.
 
-    Raises CommandError, after what was found in the other directories, where one is not a log directory.
+    Raises CommandError, after the output for other directories, where one is not a log directory.
     """
     paths, metadata = _directories(arguments)
     try:
         found = {path: list(_find_damage(find_partitions(path))) for path in paths}
         is_there = (metadata / METADATA_DIRECTORY).is_dir()
         of_metadata = list(_find_damage([metadata / METADATA_DIRECTORY] if is_there else []))
-        # Where logs have lost something a broker has run, and the file that says so may be lost too.
+        # Where logs are damaged a broker has run, and the file that records the damage may be lost too.
         others = [path for path in paths if not found[path] and not (path / FILE_NAME).exists()]
     except OSError as error:
         raise CommandError(f"{error.filename or error} cannot be read: {error.strerror}", NOT_CHECKED) from None
@@ -107,7 +107,7 @@ def show_damage(arguments: argparse.Namespace) -> int:
 
 
 def _find_damage(logs: Iterable[Path]) -> Iterator[_LogDamage]:
-    """Yield what is known of each log that has lost something; raises OSError."""
+    """Yield the damage of each damaged log. Raises OSError."""
     for log in logs:
         reports, files = read_reports(log), set_aside_files(str(log))
         if reports or files:
@@ -137,10 +137,10 @@ def _print_damage(logs: list[_LogDamage], *, as_json: bool) -> None:
 
 
 def _directories(arguments: argparse.Namespace) -> tuple[list[Path], Path]:
-    """Return the log directories and that of the metadata; raises CommandError."""
+    """Return the log directories and that of the metadata. Raises CommandError."""
     if arguments.data:
         paths = [Path(path).absolute() for path in arguments.data]
-        # Without a configuration the metadata is where it lies by default, or in that directory which has it.
+        # Without a configuration the metadata is in its default directory, or in the directory that contains it.
         holders = [path for path in paths if (path / METADATA_DIRECTORY).is_dir()]
         return paths, (holders or paths)[0]
     if arguments.config is None and not arguments.override:

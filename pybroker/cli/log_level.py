@@ -1,7 +1,7 @@
 """`pybroker log-level`: show and change the levels of brokers' loggers while they run (KIP-412).
 
-Owns options and output. Must not know the protocol: it asks by Admin, and works against any Kafka. What it changes is
-what `pybroker configs --entity-type broker-loggers` changes: levels of one process, which last until that ends.
+Owns options and output. Must not know the protocol: it uses Admin, and works with any Kafka. It changes the same levels
+as `pybroker configs --entity-type broker-loggers`: those of one process, until that process ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Change what is asked for, show the levels, and return 0."""
+    """Change the given levels, print the levels, and return 0."""
     changes = [ConfigChange(name, None, DELETE) for name in arguments.unset]
     shown = list(arguments.unset)
     for text in arguments.loggers:
@@ -84,7 +84,7 @@ def _brokers(admin: Admin, broker: int | None) -> list[int]:
 
 
 def _levels(admin: Admin, broker: int, shown: list[str]) -> dict[str, str]:
-    """Return the levels of a broker's loggers, or of those that are to be shown; raises CommandError."""
+    """Return the levels of a broker's loggers, or of the selected ones. Raises CommandError."""
     every = {name: entry.value or "" for name, entry in admin.describe_configs(str(broker), BROKER_LOGGER).items()}
     missing = [name for name in shown if name not in every]
     if missing:

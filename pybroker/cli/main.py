@@ -1,6 +1,6 @@
 """Entry point of `pybroker`: finds the command, imports it, and turns its errors into one line and a status.
 
-Owns the list of commands. Must not import what a command needs: starting a broker costs only what a broker uses.
+Owns the list of commands. Must not import the dependencies of a command: a start imports only a broker's modules.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         return _without_command(arguments)
-    # Imports make no garbage. A command that keeps running enables the collector when it has started.
+    # Imports create no garbage. A long-running command enables the collector after its start.
     gc.disable()
     command = module_of(name)
     parser = build_parser(name, command)
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"pybroker {name}: {error}", file=sys.stderr)
             return error.status
         finally:
-            # The interpreter would flush, too late for a status and a line of ours.
+            # The interpreter's own flush is too late for our status and message.
             standard_output.flush()
     except KeyboardInterrupt:
         return 130
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         # `start` continues without a reader: this is the failure of a connection or of another pipe.
         if name == "start" or not standard_output.has_failed():
             raise
-        # The reader of the output has gone, as in `pybroker topics --list | head`.
+        # The reader of the output has exited, as in `pybroker topics --list | head`.
         standard_output.abandon()
         return 1
     except OSError as error:
@@ -98,9 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _failure_of_output(error: CommandError) -> OSError | None:
-    """Return the failed write to standard output that a command's error comes from, None where it has another cause.
+    """Return the failed write to standard output that caused a command's error, None for another cause.
 
-    Closing a client after such a write may fail, too, and what the command says of that is beside the point.
+    Closing a client after such a write may fail, too, and the command's message about that is irrelevant.
     """
     cause = error.__context__
     while cause is not None:

@@ -1,6 +1,6 @@
 """`pybroker man`: manual pages of all commands, written into a directory.
 
-Owns the form of a page (groff_man(7)). What a page says comes from the parsers.
+Owns the form of a page (groff_man(7)). Its content comes from the parsers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a page for each command and one for the whole, and return 0."""
+    """Write a page for each command and one for pybroker itself, and return 0."""
     directory: Path = arguments.directory
     commands = list(read_commands(COMMANDS))
     try:
@@ -92,6 +92,6 @@ def _text(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a line of text, which a dot or a quote at its beginning would make a request."""
+    """Escape a line of text whose dot or quote at the start would make it a groff request."""
     escaped = _text(text)
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

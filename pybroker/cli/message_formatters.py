@@ -1,7 +1,7 @@
 """How the console consumer shows records: by the name of one of Kafka's formatters, and its properties.
 
-Owns the names, old and new, and which properties a formatter takes; the layouts of text are the engine's
-(`pybroker.client.text`). Records of internal topics are shown one by one, as JSON.
+Owns the names, old and new, and the properties of each formatter; text layouts belong to the engine
+(`pybroker.client.text`). Records of internal topics are formatted one by one, as JSON.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _SEPARATORS = {"key.separator": "\t", "line.separator": "\n", "headers.separator
 
 
 class Formatter(NamedTuple):
-    """One of `layout` and `show` says how records are written."""
+    """The format of records: either `layout` or `show` is set."""
 
     layout: RecordFormat | None = None
-    """The engine writes them."""
+    """The engine's layout."""
     pretty: bool = False
-    """What it writes is JSON, to be laid out for people."""
+    """Whether the layout is JSON that must be pretty-printed."""
     show: Callable[[Record], bytes] | None = None
-    """Bytes for a record, empty where it is none of those that are shown. Raises UndecodedError."""
+    """Returns the bytes of a record, empty for a record that is skipped. Raises UndecodedError."""
 
 
 def find_formatter(name: str, properties: Mapping[str, str], *, as_json: bool = False) -> Formatter:
-    """Return the formatter of a name, Kafka's class or its short form; raises CommandError.
+    """Return the formatter of a name, Kafka's class or its short form. Raises CommandError.
 
-    `as_json`: records are written as an object of JSON each, whatever the formatter is.
+    `as_json`: each record is written as a JSON object, whatever the formatter is.
     """
     short = _short_name(name)
     if as_json or short == "json":
@@ -96,7 +96,9 @@ def _layout(style: str, properties: Mapping[str, str], *, logs: bool = False) ->
 
 
 def _decoder(name: str | None) -> str | None:
-    """The decoder of Kafka's class or its short name, as `org...IntegerDeserializer`, `Integer`, or a `serdes` name."""
+    """Return the decoder of Kafka's class or its short name, as `org...IntegerDeserializer`, `Integer`, or a `serdes`
+    name.
+    """
     if not name:
         return None
     short = name.removeprefix(_DESERIALIZER).removesuffix("Deserializer")
@@ -107,7 +109,7 @@ def _decoder(name: str | None) -> str | None:
 
 
 def lay_out(lines: bytes) -> bytes:
-    """Objects of JSON on a line each, laid out for people; keys, values and headers that are JSON are shown as such."""
+    """Pretty-print JSON objects, one a line; keys, values and headers that are JSON are embedded as such."""
     written = []
     for line in lines.splitlines():
         record = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
@@ -132,7 +134,7 @@ Classes = tuple["type[Message]", "type[Message]"]
 
 
 def _shows(classes: Callable[[int], Classes], types: tuple[int, ...]) -> Callable[[Record], bytes]:
-    """Make what shows the records of an internal topic that have one of these types."""
+    """Return a function that formats the records of an internal topic with one of these types."""
 
     def show(record: Record) -> bytes:
         if record.key is None:

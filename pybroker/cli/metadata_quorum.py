@@ -1,7 +1,7 @@
 """`pybroker metadata-quorum`: who votes about the metadata log, with kafka-metadata-quorum's options and output.
 
-Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it asks by Admin, and works against any
-Kafka. What `add-controller` needs to know of the new controller is `new_controller`'s.
+Owns the output, which is that of Kafka 4.3's tool. Must not know the protocol: it uses Admin, and works with any Kafka.
+`new_controller` reads the data of the new controller for `add-controller`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _describe(arguments: argparse.Namespace) -> None:
 
 
 def status_lines(cluster_id: str | None, quorum: QuorumDescription) -> list[str]:
-    """Return what `describe --status` prints; raises CommandError where nobody leads."""
+    """Return the output of `describe --status`. Raises CommandError without a leader."""
     leader = _leader(quorum)
     last = min(quorum.voters, key=lambda voter: voter.end_offset)
     if last is leader:
@@ -136,7 +136,7 @@ def status_lines(cluster_id: str | None, quorum: QuorumDescription) -> list[str]
 
 
 def build_document(cluster_id: str | None, quorum: QuorumDescription) -> dict[str, object]:
-    """Return what `describe --json` prints, whether or not somebody leads; times in ms since 1970."""
+    """Return the output of `describe --json`, also without a leader; times in ms since 1970."""
     voters = [(replica, "leader" if replica.node_id == quorum.leader_id else "follower") for replica in quorum.voters]
     leading = max((replica.end_offset for replica, role in voters if role == "leader"), default=quorum.high_watermark)
     replicas = [
@@ -183,7 +183,7 @@ def _node(quorum: QuorumDescription, replica: QuorumReplica) -> str:
 
 
 def replication_lines(quorum: QuorumDescription, now_ms: int | None) -> list[str]:
-    """Return what `describe --replication` prints; times as so long before `now_ms`, where it is given."""
+    """Return the output of `describe --replication`; times relative to `now_ms`, where it is given."""
     leader = _leader(quorum)
     followers = [voter for voter in quorum.voters if voter is not leader]
     kinds = (("Leader", [leader]), ("Follower", followers), ("Observer", quorum.observers))
@@ -242,7 +242,7 @@ def _remove(arguments: argparse.Namespace) -> None:
     if not arguments.dry_run:
         with open_admin(arguments) as admin:
             admin.remove_raft_voter(arguments.controller_id, directory_id)
-    # The blank before the next one is Kafka's.
+    # The blank before the next word is Kafka's.
     done = "DRY RUN of removing " if arguments.dry_run else "Removed "
     print(f"{done} KRaft controller {arguments.controller_id} with directory id {id_text(directory_id)}")
 

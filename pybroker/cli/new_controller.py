@@ -1,6 +1,6 @@
 """What `pybroker metadata-quorum add-controller` reads of the controller that is to vote: its settings and directory.
 
-Owns the refusals, which are the sentences of Kafka's tool. Must not know the quorum.
+Owns the error messages, which are those of Kafka's tool. Must not know the quorum.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DOUBT = "Is this a valid controller configuration file?"
 
 
 class NewController(NamedTuple):
-    """A controller that is formatted and does not vote yet."""
+    """A controller that is formatted but no voter."""
 
     node_id: int
     directory_id: bytes
@@ -30,7 +30,7 @@ class NewController(NamedTuple):
 
 
 def read_new_controller(path: Path) -> NewController:
-    """Read a controller's server.properties, and the directory that they name; raises CommandError, ConfigError."""
+    """Read a controller's server.properties, and its metadata directory. Raises CommandError, ConfigError."""
     if not path.exists():
         raise CommandError(f"Properties file {path} does not exists!")
     properties = read_properties(path)

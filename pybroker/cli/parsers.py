@@ -1,6 +1,6 @@
 """Parsers of commands, one by one and all together, and what they say of a misspelt option.
 
-Owns the form of a parser. Must not know the list of the commands, nor import one that is not asked for.
+Owns the form of a parser. Must not know the list of commands, or import one that is not needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _NEAR = 0.6
-"""How much two names have in common, from 0 to 1, for one to be meant by the other."""
+"""Minimum similarity of two names, from 0 to 1, for a suggestion."""
 
 TAKE_ANY_WORD = frozenset(
     (
@@ -40,9 +40,9 @@ TAKE_ANY_WORD = frozenset(
         "topics",
     )
 )
-"""Commands whose options take the next word as their value, whatever the word is: Kafka parses them with JOpt Simple.
+"""Commands whose options take the next word as their value, in any case: Kafka parses them with JOpt Simple.
 
-Kafka parses its other tools with argparse4j, which refuses a value that begins with `-` as argparse does.
+Kafka parses its other tools with argparse4j, which rejects a value that begins with `-` as argparse does.
 """
 
 
@@ -53,31 +53,31 @@ OPTIONAL_VALUES: Mapping[str, frozenset[str]] = {
     ),
     "reassign-partitions": frozenset(("--bootstrap-server", "--bootstrap-controller")),
 }
-"""By such a command, the options whose value is optional in Kafka's tool and required here.
+"""By command of that kind, the options whose value is optional in Kafka's tool and required here.
 
-JOpt Simple takes a word behind them that begins with `-` for another option, unless they take a number and the word is
-one. Options whose value is optional here too are declared with `nargs="?"`.
+JOpt Simple parses a word behind them that begins with `-` as another option, unless they take a number and the word
+is one. Options whose value is optional here too are declared with `nargs="?"`.
 """
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that names the nearest option to one that there is not, whatever else is wrong."""
+    """A parser that suggests the nearest option for an unknown one, also beside other errors."""
 
     _words: Sequence[str] = ()
     takes_any_word = False
     """Whether the word behind an option with one value is the value, even if the word begins with `-`."""
     optional_values: frozenset[str] = frozenset()
-    """The options of which that does not hold."""
+    """The exceptions from that rule."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, which has words that it does not know in its answer."""
+        """Parse as argparse, which returns unknown words."""
         self._words = [] if args is None else [str(word) for word in args]
         if args is not None and self.takes_any_word:
             args = self._join_values(self._words)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message and end; with words that look like an option, the option that is meant."""
+        """Print usage and message and exit; suggests an option for each unknown one."""
         known = options_of(self)
         unknown = [word.partition("=")[0] for word in self._words if word.startswith("--") and word != "--"]
         hints = {word: nearest(word, known) for word in unknown if word not in known}
@@ -93,14 +93,14 @@ class CommandParser(argparse.ArgumentParser):
                 return [*joined, word, *rest]
             takes_any = self._has_one_value(word) and word not in self.optional_values
             if takes_any and (value := next(rest, None)) is not None:
-                # argparse loses `--` as a value, so that it stays a word of its own.
+                # argparse drops `--` as a value, so it stays a word of its own.
                 joined += [f"{word}={value}"] if value.startswith("-") and value != "--" else [word, value]
             else:
                 joined.append(word)
         return joined
 
     def _dashed_values(self, known: Sequence[str]) -> Iterator[str]:
-        """Yield how to write each value that begins with `-` and is no option, where argparse refuses the value."""
+        """Yield a suggestion for each value that begins with `-` and is no option, where argparse rejects it."""
         for option, word in zip(self._words, self._words[1:], strict=False):
             if self.takes_any_word and option not in self.optional_values:
                 continue
@@ -130,7 +130,7 @@ def options_of(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Yield the subcommands of a parser by their first names."""
+    """Yield the subcommands of a parser with their primary names."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             seen: set[int] = set()

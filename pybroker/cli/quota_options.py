@@ -1,6 +1,6 @@
 """Client quotas as options of `pybroker configs`: whom a limit binds, what is changed, how it is shown.
 
-Owns the words of Kafka's ConfigCommand for users, clients and addresses. Must not know the protocol: it asks by Admin.
+Owns the messages of Kafka's ConfigCommand for users, clients and addresses. Must not know the protocol: it uses Admin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
 QUOTA_TYPES = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
-"""What a quota's parts are called, by the command's words."""
+"""Entity types of quotas, by the command's words."""
 _SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 _IP_KEYS = ("connection_creation_rate",)
@@ -31,24 +31,24 @@ _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e7
 
 
 class QuotaOwner(NamedTuple):
-    """Whom a command names: types in its order, and as many names or fewer; an empty name is the default."""
+    """The entities of a command: types in its order, and at most as many names; an empty name is the default."""
 
     types: tuple[str, ...]
     names: tuple[str, ...]
 
     def entity(self) -> dict[str, str | None]:
-        """Return the entity that is changed."""
+        """Return the entity to alter."""
         return {QUOTA_TYPES[kind]: name or None for kind, name in zip(self.types, self.names, strict=True)}
 
     def components(self) -> dict[str, NameFilter]:
-        """Return what entities are shown by: a type without a name stands for all of it."""
+        """Return the filter of entities to describe: a type without a name matches all of it."""
         names: list[NameFilter] = [name or None for name in self.names]
         names += [ANY_NAME] * (len(self.types) - len(names))
         return {QUOTA_TYPES[kind]: name for kind, name in zip(self.types, names, strict=True)}
 
 
 def check_owner(owner: QuotaOwner, *, alters: bool) -> None:
-    """Refuse what no quota can bind; raises CommandError."""
+    """Reject an entity that cannot have a quota. Raises CommandError."""
     if alters and not owner.names:
         raise CommandError(
             "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
@@ -72,7 +72,7 @@ def _check_address(name: str) -> None:
 
 
 def is_of_quotas(owner: QuotaOwner, changes: Sequence[ConfigChange]) -> bool:
-    """Whether changes are of limits, and not of passwords of SCRAM; raises CommandError for a mixture."""
+    """Whether the changes are quotas rather than SCRAM passwords. Raises CommandError for a mixture."""
     names = [change.name for change in changes]
     if IPS in owner.types:
         wrong = [one for one in names if one not in _IP_KEYS]
@@ -113,7 +113,7 @@ def _refuse(words: str, names: Sequence[str], shown: str | None = None) -> None:
 
 
 def alter_quotas(admin: Admin, owner: QuotaOwner, changes: Sequence[ConfigChange]) -> None:
-    """Change limits; raises CommandError for a value that is no number, and for one to delete that is not set."""
+    """Alter quotas. Raises CommandError for an invalid number, and for the deletion of a quota that is not set."""
     there = next(iter(admin.describe_client_quotas(owner.components(), strict=True).values()), {})
     missing = [change.name for change in changes if change.operation == DELETE and change.name not in there]
     if missing:
@@ -130,14 +130,14 @@ def _number(change: ConfigChange) -> float:
 
 
 def describe_quotas(admin: Admin, owner: QuotaOwner) -> None:
-    """Print the limits of entities that have exactly the parts that the command names."""
+    """Print the quotas of entities with exactly the types of the command."""
     for entity, limits in sorted(admin.describe_client_quotas(owner.components(), strict=True).items(), key=_order):
         values = ", ".join(f"{key}={java_double(value)}" for key, value in sorted(limits.items()))
         print(f"Quota configs for {_entity_text(entity)} are {values}")
 
 
 def quota_documents(admin: Admin, owner: QuotaOwner) -> list[dict[str, object]]:
-    """Return what `describe_quotas` prints, as it stands in a document; an entity without a name is the default."""
+    """Return the values of `describe_quotas` as JSON documents; an entity without a name is the default."""
     described = sorted(admin.describe_client_quotas(owner.components(), strict=True).items(), key=_order)
     return [{"entity": dict(entity), "quotas": dict(sorted(limits.items()))} for entity, limits in described]
 
@@ -153,7 +153,7 @@ def _entity_text(entity: QuotaEntity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Return a number as Java's `Double.toString` writes it: from ten million on, and below 0.001, with an exponent."""
+    """Format a number as Java's `Double.toString`: with an exponent from ten million on, and below 0.001."""
     if value == 0 or _LEAST_PLAIN <= abs(value) < _MOST_PLAIN:
         return repr(float(value))
     if value in (float("inf"), float("-inf")):

@@ -1,10 +1,10 @@
 """`pybroker reassign-partitions`: replicas and their log directories, with the output of kafka-reassign-partitions.
 
-Owns the order of what is asked, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it
-asks by Admin, and works against any Kafka.
+Owns the order of the requests, and the output, which are those of Kafka 4.3's tool. Must not know the protocol: it uses
+Admin, and works with any Kafka.
 
-What --generate proposes is `reassignment_plan`'s, throttles are `reassignment_throttles`'. Controllers
-(`--bootstrap-controller`) know no log directories: they are asked by --list and --cancel alone, as by Kafka's tool.
+`reassignment_plan` implements --generate, `reassignment_throttles` the throttles. Controllers
+(`--bootstrap-controller`) do not know log directories: as in Kafka's tool they serve only --list and --cancel.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one of it, print what Kafka's tool prints, and return 0."""
+    """Execute the action, print the output of Kafka's tool, and return 0."""
     _check_options(arguments)
     plan = _plan(arguments)
     preserve = arguments.preserve_throttles
@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go with the action; raises CommandError in the words of Kafka's tool."""
+    """Reject options that exclude the action. Raises CommandError with the message of Kafka's tool."""
     given = {
         "bootstrap-controller": arguments.bootstrap_controller is not None,
         "topics-to-move-json-file": arguments.topics_to_move_json_file is not None,
@@ -210,7 +210,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
-    """Return what the file asks for, nothing where none is named; raises CommandError."""
+    """Return the plan in the file, an empty one without a file. Raises CommandError."""
     if arguments.reassignment_json_file is None:
         return Plan((), {})
     plan = parse_plan(read_text(arguments.reassignment_json_file))
@@ -220,7 +220,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 
 def build_document(reassignments: Mapping[TopicPartition, Reassignment]) -> list[dict[str, object]]:
-    """Return what `--list --json` prints."""
+    """Return the document of `--list --json`."""
     return [
         {
             "topic": partition.topic,
@@ -234,7 +234,7 @@ def build_document(reassignments: Mapping[TopicPartition, Reassignment]) -> list
 
 
 def listed(reassignments: Mapping[TopicPartition, Reassignment]) -> str:
-    """Return what --list prints."""
+    """Return the output of --list."""
     lines = []
     for partition, one in sorted(reassignments.items(), key=lambda item: _order(item[0])):
         adding = f" adding: {_joined(one.adding)}." if one.adding else ""
@@ -252,7 +252,7 @@ def _execute(
     additional: bool,
     resizes: bool,
 ) -> None:
-    """Begin what the plan asks for; `resizes` lets partitions get another number of replicas."""
+    """Start the reassignments of the plan; `resizes` allows a change of the number of replicas."""
     ongoing = admin.list_partition_reassignments()
     if ongoing and not additional:
         raise CommandError(_EXISTING)
@@ -315,7 +315,7 @@ def _cancel(admin: Admin, plan: Plan, timeout_s: float, *, preserve: bool) -> No
 
 
 def _standing(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas of partitions, in order; raises CommandError where one is not there."""
+    """Return the replicas of partitions, in order. Raises CommandError for a missing partition."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
     wanted = sorted(partitions, key=_order)
     for name in dict.fromkeys(partition.topic for partition in wanted):
@@ -327,7 +327,7 @@ def _standing(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicP
 
 
 def _replicas(admin: Admin, partition: TopicPartition) -> tuple[int, ...]:
-    """Return the replicas of a partition; none where it is not there."""
+    """Return the replicas of a partition; none for a missing one."""
     try:
         return _standing(admin, [partition])[partition]
     except CommandError:
@@ -353,7 +353,7 @@ def _status(
 def _places(
     admin: Admin, replicas: Iterable[Replica], there: Collection[int]
 ) -> dict[Replica, tuple[str | None, str | None]]:
-    """Return where replicas lie, and where they are on their way to; None for what is not."""
+    """Return the current and the future log directory of replicas; None for a missing one."""
     places: dict[Replica, tuple[str | None, str | None]] = dict.fromkeys(replicas, (None, None))
     if not places:
         return places
@@ -384,7 +384,7 @@ def _move_status(replica: Replica, target: str, current: str | None, future: str
 
 
 def _move(admin: Admin, paths: Mapping[Replica, str], timeout_s: float) -> None:
-    """Have replicas moved, those first that are there, and wait for the others; raises CommandError."""
+    """Move replicas to log directories, existing ones first, and wait for the others. Raises CommandError."""
     pending = dict(paths)
     deadline = time.monotonic() + timeout_s
     while True:
@@ -413,7 +413,7 @@ def _clear_throttles(admin: Admin, plan: Plan, there: Iterable[int]) -> None:
 
 
 def _refuse(refusals: Mapping[TopicPartition, BrokerError | None], what: str) -> None:
-    """Raise CommandError where a partition was refused, with the words for each."""
+    """Raise CommandError where a partition was rejected, with the error of each."""
     lines = [
         f"{name_of(partition)}: {java_words(refusal)}"
         for partition, refusal in sorted(refusals.items(), key=lambda item: _order(item[0]))

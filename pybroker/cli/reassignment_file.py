@@ -1,6 +1,6 @@
 """The file in which `pybroker reassign-partitions` finds replicas and their log directories.
 
-Owns its form, which is that of Kafka's tool, both ways, and what is refused of it. Must not know what a cluster has.
+Owns its form, which is that of Kafka's tool, in both directions, and its validation. Must not know the cluster.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANY = "any"
-"""Stands for whichever log directory the broker chooses."""
+"""Stands for any log directory, which the broker chooses."""
 _VERSION = 1
 
 
 class Plan(NamedTuple):
-    """What a file asks for."""
+    """The content of a file."""
 
     targets: Sequence[tuple[TopicPartition, list[int]]]
     """Replicas by partition, in the order of the file."""
     paths: Mapping[Replica, str]
-    """Log directories, of the replicas that the file names one for."""
+    """Log directories of the replicas with one in the file."""
 
 
 def parse_plan(text: str) -> Plan:
-    """Return what a file's text asks for; raises CommandError in the words of Kafka's tool."""
+    """Parse a file's text. Raises CommandError with the message of Kafka's tool."""
     try:
         content = as_object(json.loads(text))
     except (ValueError, RecursionError):
@@ -64,7 +64,7 @@ def _parse(item: dict[str, Any]) -> tuple[TopicPartition, list[int], list[str]]:
 
 
 def check_executable(plan: Plan) -> None:
-    """Refuse what cannot be executed, whatever the cluster is; raises CommandError in the words of Kafka's tool."""
+    """Reject a plan that no cluster can execute. Raises CommandError with the message of Kafka's tool."""
     if not plan.targets:
         raise CommandError("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.targets):
@@ -83,7 +83,7 @@ def check_executable(plan: Plan) -> None:
 
 
 def build_file(standing: Mapping[TopicPartition, Sequence[int]], paths: Mapping[Replica, str]) -> str:
-    """Return the text of a file that asks for these replicas, partitions in the order that they come in."""
+    """Return the text of a file with these replicas, partitions in the given order."""
     partitions = [
         {
             "topic": partition.topic,
@@ -97,7 +97,7 @@ def build_file(standing: Mapping[TopicPartition, Sequence[int]], paths: Mapping[
 
 
 def name_of(partition: TopicPartition) -> str:
-    """Return a partition as Kafka's tools print it."""
+    """Return a partition in the notation of Kafka's tools."""
     return f"{partition.topic}-{partition.partition}"
 
 

@@ -1,7 +1,7 @@
 """What `pybroker reassign-partitions --generate` proposes: topics spread anew over a list of brokers.
 
-Owns the form of the file that names topics, its refusals, which are the sentences of Kafka's tool, and the output. The
-arithmetic is the controller's own: a proposal spreads replicas as a new topic's are.
+Owns the form of the topics file, its errors, which have the messages of Kafka's tool, and the output. The algorithm is
+the controller's own: a proposal places replicas like those of a new topic.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = 1
 
 
 def generate(admin: Admin, topics_text: str, brokers_text: str, *, rack_aware: bool) -> None:
-    """Print the replicas as they are and as they could be; raises CommandError."""
+    """Print the current and the proposed replicas. Raises CommandError."""
     wanted = parse_broker_list(brokers_text)
     topics = parse_topics(topics_text)
     standing: dict[TopicPartition, tuple[int, ...]] = {}
@@ -45,7 +45,7 @@ def generate(admin: Admin, topics_text: str, brokers_text: str, *, rack_aware: b
 
 
 def parse_broker_list(text: str) -> list[int]:
-    """Return the brokers that `--broker-list` names; raises CommandError."""
+    """Parse `--broker-list`. Raises CommandError."""
     try:
         brokers = [int(broker) for broker in text.split(",")]
     except ValueError:
@@ -57,7 +57,7 @@ def parse_broker_list(text: str) -> list[int]:
 
 
 def parse_topics(text: str) -> list[str]:
-    """Return the topics that a file names; raises CommandError in the words of Kafka's tool."""
+    """Parse the topics in a file. Raises CommandError with the message of Kafka's tool."""
     try:
         content = as_object(json.loads(text))
     except (ValueError, RecursionError):
@@ -72,7 +72,7 @@ def parse_topics(text: str) -> list[str]:
 
 
 def replicas_of(admin: Admin, name: str) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas of a topic's partitions; raises CommandError where there is no such topic."""
+    """Return the replicas of a topic's partitions. Raises CommandError for an unknown topic."""
     try:
         (topic,) = admin.describe_topics([name])
     except BrokerError as error:
@@ -85,7 +85,9 @@ def replicas_of(admin: Admin, name: str) -> dict[TopicPartition, tuple[int, ...]
 def propose(
     standing: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], seed: int
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Spread partitions over brokers, each topic's with as many replicas as its first has; raises CommandError."""
+    """Assign replicas to brokers, for each topic with the replication factor of its first partition. Raises
+    CommandError.
+    """
     rackless = [broker for broker, rack in racks.items() if rack is None]
     if rackless and len(rackless) != len(racks):
         raise CommandError(

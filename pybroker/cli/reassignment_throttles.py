@@ -1,6 +1,6 @@
 """The throttles that `pybroker reassign-partitions` sets while replicas move, and takes away afterwards.
 
-Owns which replicas are throttled on which side (KIP-73), in the form of Kafka's settings, and the output about it.
+Owns which replicas are throttled on which side (KIP-73), in the form of Kafka's configs, and the output about it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUN_VERIFY = (
 
 
 class Move(NamedTuple):
-    """Who has a partition's records while replicas are added, and who gets them."""
+    """The brokers that send a partition's records during a reassignment, and those that receive them."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -36,7 +36,7 @@ def moves(
     targets: Iterable[tuple[TopicPartition, Sequence[int]]],
     standing: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """Return every move that is on its way, and those that are asked for."""
+    """Return the moves in progress, with those of the targets."""
     found = {
         partition: Move(frozenset(one.replicas) - frozenset(one.adding), frozenset(one.adding))
         for partition, one in ongoing.items()
@@ -48,7 +48,7 @@ def moves(
 
 
 def topic_throttles(moving: Mapping[TopicPartition, Move]) -> dict[str, tuple[str, str]]:
-    """Return the throttled replicas of each topic, those that send and those that receive, as partition:broker."""
+    """Return the throttled replicas of each topic, leaders and followers, as partition:broker."""
     return {
         topic: (
             _replicas(moving, topic, lambda move: move.sources),
@@ -71,7 +71,7 @@ def _replicas(moving: Mapping[TopicPartition, Move], topic: str, side: Callable[
 
 
 def throttle_replication(admin: Admin, moving: Mapping[TopicPartition, Move], rate: int) -> None:
-    """Have the moves take no more than `rate` bytes in a second at each broker, in and out."""
+    """Throttle the moves to `rate` bytes per second at each broker, in and out."""
     for topic, (leaders, followers) in topic_throttles(moving).items():
         changes = [ConfigChange(_LEADERS, leaders, SET), ConfigChange(_FOLLOWERS, followers, SET)]
         admin.alter_configs(topic, changes, TOPIC)
@@ -81,14 +81,14 @@ def throttle_replication(admin: Admin, moving: Mapping[TopicPartition, Move], ra
 
 
 def throttle_directories(admin: Admin, brokers: Iterable[int], rate: int) -> None:
-    """Have brokers copy no more than `rate` bytes in a second between their log directories."""
+    """Throttle copies between a broker's log directories to `rate` bytes per second."""
     for broker in sorted(set(brokers)):
         admin.alter_configs(str(broker), [ConfigChange(MOVE_THROTTLE, str(rate), SET)], BROKER)
     print(f"The replica-alter-dir throttle limit was set to {rate} B/s")
 
 
 def clear_throttles(admin: Admin, brokers: Sequence[int], topics: Iterable[str]) -> None:
-    """Take every throttle of brokers and topics away."""
+    """Remove every throttle of brokers and topics."""
     listed = ",".join(map(str, brokers))
     print(f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {listed}")
     for broker in brokers:

@@ -1,6 +1,6 @@
 """Whether replicas of a partition have the same batches: what `pybroker replica-verification` finds.
 
-Owns the comparison and its sentences. Must not know where the batches come from.
+Owns the comparison and its messages. Must not know where the batches come from.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def differences(replicas: Mapping[str, ReplicaBatches], *, compacted: bool = False) -> Iterator[str]:
-    """Yield what differs among replicas, by name, where all of them have the log.
+    """Yield the differences between replicas, by name, in the range that all of them have.
 
-    Of a compacted log each replica removes records when it likes, and a batch keeps its offset and leader epoch: these
-    are compared, and neither checksums nor which batches there are.
+    In a compacted log each replica removes records independently, and a batch keeps its offset and leader epoch. So
+    only these are compared, and neither checksums nor the set of batches.
     """
     first = max(one.first for one in replicas.values())
     end = min(one.end for one in replicas.values())

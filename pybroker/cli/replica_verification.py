@@ -1,8 +1,8 @@
 """`pybroker replica-verification`: reads every replica of partitions, and compares which batches they have.
 
-Owns options and output. Online it asks each replica as a consumer does, up to the high watermark that the leader had
-when it began, and works against any Kafka from 2.4 on; with --directories it compares the logs in data directories of
-brokers that have stopped. Status 1 says that something differs.
+Owns options and output. Online it reads each replica as a consumer, up to the leader's high watermark at the start, and
+works with any Kafka from 2.4 on. With --directories it compares the logs in data directories of stopped brokers. Exit
+status 1: there are differences.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, print a line for each partition, and return 0 where nothing differs."""
+    """Compare replicas, print a line for each partition, and return 0 where nothing differs."""
     if (arguments.bootstrap_server is None) == (arguments.directories is None):
         raise CommandError("expected one of --bootstrap-server HOST:PORT and --directories DIR DIR", 2)
     try:
@@ -99,7 +99,7 @@ def _compare_partition(admin: Admin, topic: str, description: PartitionDescripti
         for broker in description.replicas
         if broker not in away
     }
-    # A replica that is catching up ends earlier, and is no fault.
+    # A replica that is catching up has a lower end, which is no fault.
     short = [
         f"replica {broker} ends at offset {found[str(broker)].end}, expected {end}"
         for broker in description.isr
@@ -124,7 +124,7 @@ def _compare_directories(directories: list[Path], topics: re.Pattern[str], *, co
 
 
 def read_log(directory: Path) -> ReplicaBatches:
-    """Return the batches of the segments in a directory; raises CommandError for what is no log."""
+    """Return the batches of the segments in a directory. Raises CommandError for an invalid log."""
     segments = sorted(directory.glob("*.log"))
     marks: list[BatchMark] = []
     for path in segments:
@@ -152,7 +152,7 @@ def _marks(walk: LogWalk, path: Path) -> Iterator[BatchMark]:
 
 
 def _report(name: str, found: Mapping[str, ReplicaBatches], short: list[str], *, compacted: bool) -> int:
-    """Print what was found of a partition, and return the number of faults."""
+    """Print the result of a partition, and return the number of faults."""
     faults = short + (list(differences(found, compacted=compacted)) if len(found) > 1 else [])
     for fault in faults:
         print(f"{name}: {fault}")

@@ -1,7 +1,7 @@
 """SCRAM users as options of the commands: `SCRAM-SHA-256=[iterations=8192,password=x]`.
 
-Owns the two forms, that of `configs --add-config` and that of `format --add-scram`, in the words of Kafka's
-ConfigCommand and ScramParser. Must not know who is asked, nor write a password anywhere.
+Owns both forms, that of `configs --add-config` and that of `format --add-scram`, with the messages of Kafka's
+ConfigCommand and ScramParser. Must send no request, and write no password anywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CREDENTIAL = re.compile(r"(?:iterations=(\d*),)?password=(.*)", re.DOTALL)
 
 
 def parse_credential(mechanism: str, text: str) -> ScramPassword:
-    """Return the password of `[iterations=N,]password=P`; raises CommandError."""
+    """Parse `[iterations=N,]password=P`. Raises CommandError."""
     found = _CREDENTIAL.fullmatch(text)
     if found is None:
         raise CommandError(f"Invalid credential property {mechanism}=[hidden]")
@@ -37,7 +37,7 @@ def parse_credential(mechanism: str, text: str) -> ScramPassword:
 
 
 def parse_scram_user(text: str) -> UserScramCredentialRecord:
-    """Return the record of `MECHANISM=[name=N,password=P,...]`; raises CommandError."""
+    """Parse `MECHANISM=[name=N,password=P,...]`. Raises CommandError."""
     name, sign, rest = text.strip().partition("=")
     if not sign:
         raise CommandError("Failed to find equals sign in SCRAM argument '[hidden]'")

@@ -1,12 +1,12 @@
 """`pybroker snapshot`: the metadata of one node in a file, and back.
 
-Owns the file (a tar archive with a manifest of sizes and checksums), which files of a node belong into it, and when
-they may be put back. What is saved is what a node would start from after a crash: the metadata log, its snapshots, its
-vote, and the node's identity. Records of topics are no metadata, and are not in it.
+Owns the file (a tar archive with a manifest of sizes and checksums), the list of a node's files in it, and the
+conditions of a restore. It contains the state from which a node starts after a crash: the metadata log, its snapshots,
+its vote, and the node's identity. Records of topics are not included.
 
-A running node is saved as it runs: files are copied in an order in which each later one knows no less than the ones
-before, a batch that is being written is cut by the start, as after a crash, and where the node has cleaned its log
-meanwhile the copy begins anew.
+A running node can be saved. Files are copied in such an order that a later one is never older than the previous ones. A
+batch that is being written is truncated by the start, as after a crash. If the node deletes segments of its log
+meanwhile, the copy restarts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ JSON = {"save": _SAVED, "restore": _SAVED}
 _MANIFEST = "manifest.json"
 _VERSION = 1
 _BOOTSTRAP = "bootstrap.checkpoint"
-# The vote comes last: it is never of an older epoch than the log that was copied before it.
+# The vote is copied last, so its epoch is never lower than that of the copied log.
 _OF_LOG = (re.compile(r"\d{20}\.log"), re.compile(r"\d{20}-\d{10}\.checkpoint"), re.compile(r"leader-epoch-checkpoint"))
 _LAST = "quorum-state"
 _MEMBER = re.compile(
@@ -69,7 +69,7 @@ _MOST_MANIFEST_BYTES = 64 * 1024**2
 
 
 class _Saved(NamedTuple):
-    """What the manifest says."""
+    """The content of the manifest."""
 
     cluster_id: str
     node_id: int
@@ -152,14 +152,14 @@ def _save(config: BrokerConfig, arguments: argparse.Namespace) -> _Saved:
                 archive.add(copy / member, member)
         with part.open("rb") as written:
             os.fsync(written.fileno())
-        part.chmod(0o600)  # Metadata has what passwords are proved by.
+        part.chmod(0o600)  # Metadata contains password verifiers.
         part.replace(arguments.file)
     sync_directory(arguments.file.absolute().parent)
     return saved
 
 
 def _copy_files(parent: Path, copy: Path) -> None:
-    """Copy the files of a node that may be running; raises CommandError where it cleans its log all the time."""
+    """Copy the files of a node that may be running. Raises CommandError if it deletes log segments at each attempt."""
     for _ in range(_TRIES):
         shutil.rmtree(copy / DIRECTORY_NAME, ignore_errors=True)
         (copy / DIRECTORY_NAME).mkdir()
@@ -173,14 +173,14 @@ def _copy_files(parent: Path, copy: Path) -> None:
                     shutil.copyfile(parent / DIRECTORY_NAME / name, copy / DIRECTORY_NAME / name)
         except FileNotFoundError:
             continue
-        # A segment that has begun meanwhile follows a whole one; what is gone was cleaned, and its heir is not copied.
+        # A new segment follows complete ones. A deleted segment was replaced by a snapshot, which the copy lacks.
         if set(before) <= set(_names(parent)):
             return
     raise CommandError(f"{parent / DIRECTORY_NAME}: its files changed during each of {_TRIES} copies; try again")
 
 
 def _names(parent: Path) -> list[str]:
-    """Return the files of the metadata log that are saved, in the order in which they are copied."""
+    """Return the files of the metadata log to save, in the order of the copy."""
     names = sorted(os.listdir(parent / DIRECTORY_NAME))
     return [name for pattern in _OF_LOG for name in names if pattern.fullmatch(name)]
 
@@ -218,7 +218,7 @@ def _open(file: Path) -> tarfile.TarFile:
 def _put_back(
     archive: tarfile.TarFile, saved: _Saved, parent: Path, arguments: argparse.Namespace, *, is_formatted: bool
 ) -> None:
-    """Put the files in place, the identity last: a restore that was interrupted leaves no formatted directory."""
+    """Restore the files, the identity last: an interrupted restore leaves no formatted directory."""
     log = parent / DIRECTORY_NAME
     if log.exists() and not arguments.replace:
         raise CommandError(f"{log} is there already; with --replace it is renamed, and kept")
@@ -226,7 +226,8 @@ def _put_back(
         copy = Path(name)
         _extract(archive, saved, copy, arguments.file)
         check_metadata_log(copy, clean_shutdown=False, partitions=[])
-        # Topics that were created after the save leave partitions: the operator has accepted that with the restore.
+        # Topics created after the save leave partition directories: the operator has accepted their loss with the
+        # restore.
         (copy / DIRECTORY_NAME / ACCEPT_LOSS).touch()
         sync_directory(copy / DIRECTORY_NAME)
         if log.exists():
@@ -279,7 +280,7 @@ def _check_identity(meta: MetaProperties | None, saved: _Saved, parent: Path) ->
 
 
 def _extract(archive: tarfile.TarFile, saved: _Saved, copy: Path, file: Path) -> None:
-    """Write the files of the manifest, whatever else the archive has; raises CommandError where one differs from it."""
+    """Extract the files of the manifest, ignoring others in the archive. Raises CommandError for a mismatch."""
     (copy / DIRECTORY_NAME).mkdir()
     for name, facts in sorted(saved.files.items()):
         try:

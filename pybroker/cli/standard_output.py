@@ -1,7 +1,7 @@
 """Standard output that takes nothing any more: the reader of a pipe has gone, or a disk is full.
 
-Owns how that is found out, and that the interpreter's own flush at the end of the process stays silent. Must not know
-what a command writes.
+Owns the detection, and that the interpreter's own flush at the end of the process stays silent. Must not know the
+output.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def flush() -> None:
-    """Write what is buffered; raises OSError."""
+    """Write the buffered output. Raises OSError."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
 
 
 def write_line(line: str) -> OSError | None:
-    """Write a line in one write and return None, or the error that loses it; later output is then discarded.
+    """Write a line in one call and return None, or the error of the write; later output is then discarded.
 
-    `print` writes the line and its end apart where output is not buffered (PYTHONUNBUFFERED=1).
+    `print` writes the line and its end separately where output is not buffered (PYTHONUNBUFFERED=1).
     """
     try:
         if sys.stdout is not None and not sys.stdout.closed:
@@ -37,14 +37,14 @@ def write_line(line: str) -> OSError | None:
 
 
 def says_full(error: OSError) -> bool:
-    """Return whether an error is that of a write that found no room."""
+    """Return whether an error reports a full disk."""
     return error.errno in _NO_ROOM and error.filename is None
 
 
 def has_failed() -> bool:
-    """Return whether standard output is known to take nothing any more.
+    """Return whether standard output is known to fail.
 
-    Where it buffers, what is in the buffer fails again; where it does not, only the loss of a reader can be seen.
+    With a buffer, writing it fails again. Without one, only the loss of a reader can be detected.
     """
     try:
         flush()
@@ -54,7 +54,7 @@ def has_failed() -> bool:
 
 
 def abandon() -> None:
-    """Have everything go nowhere that is buffered, or written from now on."""
+    """Discard all buffered output, and all later output."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         descriptor = sys.stdout.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

@@ -1,14 +1,14 @@
 """`pybroker start`: runs a broker, in the foreground or as a service, until a signal ends it.
 
-Owns options, the ready line, and the reaction to signals. Must not know how a broker is put together.
+Owns options, the ready line, and the reaction to signals. Must not know how a broker is constructed.
 
-The ready line is the only thing on stdout: `pybroker 0.1.0 ready: PLAINTEXT://127.0.0.1:9092 data /tmp/pybroker-logs`.
-The broker continues where the line cannot be written.
-A second SIGTERM or SIGINT ends the process at once, as after a crash, and so does a stop that takes too long.
+The ready line is the only output on stdout: `pybroker 0.1.0 ready: PLAINTEXT://127.0.0.1:9092 data /tmp/pybroker-logs`.
+The broker continues where the line cannot be written. A second SIGTERM or SIGINT ends the process at once, as after a
+crash, and so does a stop that takes too long.
 
-SIGHUP stops a broker of a terminal. A second one does not end it hard: where a terminal closes, its shell and the
-kernel each send one. Under nohup, which has SIGHUP ignored, a broker goes on without it. A service has no terminal, and
-reads its settings again (docs/adr/0079-sighup-reloads-a-service.md).
+SIGHUP stops a broker with a terminal. A second one does not end it at once: when a terminal closes, its shell and the
+kernel each send one. Under nohup, which ignores SIGHUP, the broker continues. A service has no terminal, and reloads
+its settings (docs/adr/0079-sighup-reloads-a-service.md).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ log = logging.getLogger("pybroker")
 
 
 def add_config_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that name a broker's settings."""
+    """Declare the options for a broker's settings."""
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="a server.properties in Kafka's format")
     parser.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"
@@ -122,14 +122,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(arguments: argparse.Namespace) -> BrokerConfig:
-    """Return the settings that the options name; raises CommandError for a wrong one."""
+    """Return the settings of the options. Raises CommandError for an invalid one."""
     try:
         config = BrokerConfig.from_properties(arguments.config, arguments.override)
         overrides = parse_overrides(arguments.override)
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    # A file may be Kafka's, with keys for parts that are not here. What is typed by hand is meant for this broker: a
-    # slip of `listeners` would open every interface.
+    # A file may be Kafka's, with keys for missing features. Options are meant for this broker: a misspelled `listeners`
+    # would open every interface.
     for name in config.unknown:
         if name in overrides:
             raise CommandError(f"--override {name}={overrides[name]}: there is no such setting{meant(name)}")
@@ -137,13 +137,13 @@ def read_config(arguments: argparse.Namespace) -> BrokerConfig:
 
 
 def meant(name: str) -> str:
-    """Return a question for the setting that is nearest to an unknown one, nothing where none is near."""
+    """Return a suggestion of the setting nearest to an unknown one, empty where none is near."""
     near = broker_suggestion(name.partition(":")[0])
     return f"; is {near} meant?" if near else ""
 
 
 class _Service(NamedTuple):
-    """What runs around a broker."""
+    """The environment of a broker."""
 
     notifier: Notifier
     pid_file: PidFile | None
@@ -151,14 +151,14 @@ class _Service(NamedTuple):
     announce: Callable[[str], None]
     """Called with the ready line."""
     read: Callable[[], BrokerConfig]
-    """Reads the settings again; raises CommandError."""
+    """Reloads the settings. Raises CommandError."""
     reloads: bool
-    """Whether SIGHUP has them read again."""
+    """Whether SIGHUP reloads them."""
     stop_s: float
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the broker and return 0 when it was stopped cleanly."""
+    """Run the broker and return 0 after a clean stop."""
     _check_options(arguments)
     config = read_config(arguments)
     pid_file = None if arguments.pid_file is None else PidFile(arguments.pid_file)
@@ -260,9 +260,9 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
     listeners = await node.start()
     addresses = " ".join(str(listener) for listener in listeners)
     data = ",".join(str(path) for path in config.log_directories)
-    # What a started broker holds it holds for good: no collection has to walk it again.
+    # The objects of a started broker live as long as it: no collection must scan them again.
     gc.freeze()
-    # Requests leave next to no cycles behind: a collection for every thirty of them would find nothing.
+    # Requests leave almost no cycles: a collection every thirty requests would find nothing.
     gc.set_threshold(_YOUNG_OBJECTS)
     gc.enable()
     stopped = asyncio.ensure_future(stop.wait())
@@ -291,10 +291,10 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
 
 
 def _reload(node: Node, service: _Service, answers: asyncio.Event) -> None:
-    """Reopen the log file and read settings and certificates again; what is wrong is logged and changes nothing."""
+    """Reopen the log file, and reload settings and certificates; an error is logged and changes nothing."""
     if service.log_file is not None:
         service.log_file.reopen()
-    if not answers.is_set():  # Its manager would take the end of a reload for the end of the start.
+    if not answers.is_set():  # The service manager would take the end of a reload for the end of the start.
         log.info("SIGHUP: log file reopened; settings are not reloaded while the broker starts or stops")
         return
     service.notifier.reloading()

@@ -1,7 +1,7 @@
 """`pybroker stop`: signals the broker of a data directory to stop, and waits until it has.
 
-Owns options and waiting. The broker is found by the lock that it holds on its directory, never by a name; the process
-that is signalled is the one that holds the lock.
+Owns options and waiting. The broker is found by the lock on its directory, never by a name: the process that owns the
+lock is signalled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Signal the broker and return 0 when it is gone."""
+    """Signal the broker and return 0 when it has ended."""
     directory = _directory(arguments)
     pid = _holder(directory)
     if pid is None:

@@ -1,6 +1,6 @@
 """`pybroker storage-info`: shows whose a node's log directories are, as `kafka-storage info` does.
 
-Owns the lines. Reads and changes nothing, also beside a broker that runs.
+Owns the lines. Only reads, also beside a running broker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found, and return 1 where that has problems."""
+    """Print the directories, and return 1 where there are problems."""
     try:
         config = BrokerConfig.from_properties(arguments.config)
     except ConfigError as error:

@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, the first of which has the columns' names."""
+    """Return a line for each row, the first of which has the headings."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True)) for row in rows]

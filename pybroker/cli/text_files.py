@@ -1,6 +1,6 @@
 """Files that a user names in an option and that hold text.
 
-Owns what a command says of one that it cannot read. Must not know what the text means.
+Owns the message about an unreadable file. Must not know the meaning of the text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_text(path: Path) -> str:
-    """Return what a file says; raises CommandError with its path where it cannot be read, or is not UTF-8."""
+    """Return a file's text. Raises CommandError with its path where it cannot be read, or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

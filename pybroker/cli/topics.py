@@ -1,9 +1,9 @@
 """`pybroker topics`: create, list, describe, enlarge and delete topics, with kafka-topics' options and output.
 
-Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it asks by Admin,
-and works against any Kafka.
+Owns option names and output formats, which are those of Kafka 4.3's tool. Must not know the protocol: it uses Admin,
+and works with any Kafka.
 
-What fails is printed on standard output in the words of Kafka's tool, and on standard error with the exception's name.
+Errors are printed on standard output with the message of Kafka's tool, and on standard error with the exception's name.
 
 Eligible leader replicas are N/A where the broker does not return them, and as in Kafka's tool with `--topic-id`.
 """
@@ -84,7 +84,7 @@ _GOES_WITH = {
     "if-not-exists": ("create",),
     "exclude-internal": ("list", "describe"),
 }
-"""The actions that an option goes with, in the order in which Kafka's tool looks at options; others go with all."""
+"""The actions that allow an option, in the order of Kafka's checks; all actions allow the other options."""
 _COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
@@ -93,7 +93,7 @@ _ONLY_ID = "Only topic id will be used when both --topic and --topic-id are spec
 
 
 class _FailedError(Exception):
-    """What this command itself finds wrong while it does what is asked for; `about` is what the words do not name."""
+    """An error that this command itself detects during an action; `about` is a subject missing in the message."""
 
     def __init__(self, words: str, about: str = "") -> None:
         super().__init__(words)
@@ -146,7 +146,7 @@ def _add_creation(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for and return 0."""
+    """Execute the action and return 0."""
     if arguments.action not in ("list", "describe"):
         refuse_json(arguments, "--list and --describe")
     _check_required(arguments)
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_required(arguments: argparse.Namespace) -> None:
-    """Refuse an action without the options that it needs, as Kafka's tool; raises CommandError."""
+    """Reject an action without its required options, as Kafka's tool. Raises CommandError."""
     if arguments.action == "describe" and arguments.if_exists:
         if arguments.topic is None and arguments.topic_id is None:
             raise CommandError("--topic or --topic-id is required to describe a topic")
@@ -180,7 +180,7 @@ def _check_required(arguments: argparse.Namespace) -> None:
 
 
 def _check_excluded(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go with the action or with each other, as Kafka's tool; raises CommandError."""
+    """Reject options that exclude the action or each other, as Kafka's tool. Raises CommandError."""
     for option, actions in _GOES_WITH.items():
         if is_given(arguments, option) and arguments.action not in actions:
             raise conflict(option, arguments.action)
@@ -241,12 +241,12 @@ def _assignments(text: str | None) -> dict[int, list[int]]:
 
 
 def _names(admin: Admin, arguments: argparse.Namespace) -> list[str]:
-    """Return the topics that --topic names, all without it; raises CommandError when it names none."""
+    """Return the topics of --topic, all without it. Raises CommandError when there are none."""
     names = sorted(admin.list_topics(internal=not arguments.exclude_internal))
     if arguments.topic is None:
         return names
     try:
-        # Kafka's tool takes a comma for "or" and blanks and quotes for nothing.
+        # Kafka's tool treats a comma as "or" and removes blanks and quotes.
         pattern = re.compile(re.sub(r"[\s\"']", "", arguments.topic).replace(",", "|"))
     except re.error as error:
         raise _FailedError(f"--topic {arguments.topic}: not a regular expression: {error}") from None
@@ -257,7 +257,7 @@ def _names(admin: Admin, arguments: argparse.Namespace) -> list[str]:
 
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
-    arguments.if_exists = True  # a list of no topics is empty, with a pattern as without
+    arguments.if_exists = True  # a list without topics is empty, with a pattern as without
     names = _names(admin, arguments)
     if arguments.json:
         print_json(names)
@@ -279,7 +279,7 @@ def _alter(admin: Admin, arguments: argparse.Namespace) -> None:
     assignments = _assignments(arguments.replica_assignment)
     more = {}
     for topic in admin.describe_topics(names):
-        # The assignment is of all partitions; those of the ones that are there are passed over.
+        # The assignment includes existing partitions, which are skipped.
         new = [brokers for index, brokers in assignments.items() if index >= len(topic.partitions)]
         more[topic.name] = MorePartitions(arguments.partitions, new if assignments else None)
     admin.create_partitions(more)
@@ -289,10 +289,10 @@ class _Described(NamedTuple):
     topic: TopicDescription
     settings: dict[str, ConfigEntry]
     reassignments: dict[int, Reassignment]
-    """Those in progress, by partition."""
+    """Reassignments in progress, by partition."""
 
     def replication_factor(self, partition: PartitionDescription) -> int:
-        """How many replicas a partition is to have, those left out that a reassignment adds."""
+        """Return the replication factor of a partition, without the replicas that a reassignment adds."""
         ongoing = self.reassignments.get(partition.index)
         if ongoing is None or not set(partition.replicas) & {*ongoing.adding, *ongoing.removing}:
             return len(partition.replicas)
@@ -300,7 +300,9 @@ class _Described(NamedTuple):
 
     @property
     def overrides(self) -> list[ConfigEntry]:
-        """What is no default, in the order of Kafka's tool, which is that of Java's hash table of all settings."""
+        """Return the configs without defaults, in the order of Kafka's tool, which is that of a Java hash table of all
+        configs.
+        """
         ordered = (self.settings[name] for name in in_hash_order(self.settings))
         return [entry for entry in ordered if entry.source != _DEFAULT_CONFIG]
 
@@ -384,7 +386,7 @@ def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Describ
 
 
 def _reassignments(admin: Admin) -> dict[str, dict[int, Reassignment]]:
-    """Return what is in progress, by topic and partition; nothing where a cluster does not say it."""
+    """Return the reassignments in progress, by topic and partition; none where a cluster does not return them."""
     found: dict[str, dict[int, Reassignment]] = {}
     try:
         ongoing = admin.list_partition_reassignments()

@@ -1,7 +1,7 @@
 """`pybroker transactions`: what transactions are open, and the end of one that hangs, as kafka-transactions has it.
 
-Owns option names, what counts as hanging, and the output format, which are those of Kafka 4.3's tool. Must not know the
-protocol: it asks by Admin, and works against any Kafka.
+Owns option names, the definition of hanging, and the output format, which are those of Kafka 4.3's tool. Must not know
+the protocol: it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DESCRIPTION = (
 _MINUTE_MS = 60_000
 _MINUTES = 15
 _AT_ONCE = 500
-"""Partitions and topics that one request names at most."""
+"""Maximum partitions or topics of one request."""
 _PRODUCERS = (
     "ProducerId",
     "ProducerEpoch",
@@ -107,14 +107,14 @@ JSON: dict[str, Any] = {
 
 
 class _Open(NamedTuple):
-    """A transaction that is open in a partition, and for long."""
+    """A transaction that has been open in a partition for long."""
 
     partition: TopicPartition
     producer: ProducerState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options, and the commands with theirs."""
+    """Declare the options, and the subcommands with theirs."""
     add_cluster_options(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -178,7 +178,7 @@ def _add_partition(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the commands and return 0."""
+    """Run a subcommand and return 0."""
     try:
         with open_admin(arguments) as admin:
             arguments.do(admin, arguments)
@@ -313,7 +313,7 @@ def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _check_broker(admin: Admin, broker: int | None) -> None:
-    """Raise CommandError for a broker that does not run: nothing found on it would read as nothing that hangs."""
+    """Raise CommandError for a broker that does not run: an empty result would look like no hanging transactions."""
     if broker is None:
         return
     known = sorted(node.node_id for node in admin.describe_cluster().brokers)
@@ -339,7 +339,7 @@ def _partitions_to_search(admin: Admin, arguments: argparse.Namespace) -> list[T
 
 
 def _open_for_long(admin: Admin, partitions: Sequence[TopicPartition], arguments: argparse.Namespace) -> list[_Open]:
-    """Return the transactions that are open for longer than any may be."""
+    """Return the transactions that are open for longer than the maximum timeout."""
     found = []
     for batch in _batches(partitions):
         try:
@@ -357,8 +357,8 @@ def _open_for_long(admin: Admin, partitions: Sequence[TopicPartition], arguments
 
 
 def _without_coordinator(admin: Admin, long_open: Sequence[_Open]) -> list[_Open]:
-    """Return the transactions that no coordinator will end: none knows the producer, or none has the partition in its
-    transaction.
+    """Return the transactions that no coordinator will end: no coordinator knows the producer, or its transaction lacks
+    the partition.
     """
     if not long_open:
         return []

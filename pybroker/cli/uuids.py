@@ -1,6 +1,6 @@
 """Ids as Kafka's tools read them: base64 for URLs, refused in the words of Java's decoder.
 
-Owns those words and the order in which Java looks for faults (Uuid.fromString, Base64.Decoder.decode0).
+Owns those messages and the order of Java's checks (Uuid.fromString, Base64.Decoder.decode0).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ _LONGEST_TEXT = 24
 
 
 def parse_uuid(text: str) -> bytes:
-    """Return the 16 bytes of an id, with padding or without; raises ValueError in Java's words.
+    """Return the 16 bytes of an id, with or without padding. Raises ValueError with Java's message.
 
-    As in Java, bits of the last character that belong to no byte are passed over.
+    As in Java, extra bits of the last character are ignored.
     """
     if len(text) > _LONGEST_TEXT:
         prefix = text[:_LONGEST_TEXT]
         raise ValueError(f"Input string with prefix `{prefix}` is too long to be decoded as a base64 UUID")
-    # Java writes a question mark for what Latin-1 lacks.
+    # Java writes a question mark for characters outside of Latin-1.
     decoded = _decode(text.encode("latin-1", "replace"))
     if len(decoded) != _SIZE:
         raise ValueError(
@@ -36,7 +36,7 @@ def _decode(text: bytes) -> bytes:
     for character in digits:
         digit = _ALPHABET.find(character)
         if digit < 0:
-            # Java's bytes have a sign.
+            # Java's bytes are signed.
             raise ValueError(f"Illegal base64 character {character - 256 * (character > 127):x}")
         bits = bits << 6 | digit
     in_unit = len(digits) % 4

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read until the number or a signal ends it; returns 0, and after a signal its status."""
+    """Read until the number of records or a signal ends it. Returns 0, and after a signal its status."""
     if arguments.group_protocol.lower() not in _PROTOCOLS:
         raise CommandError(f"--group-protocol {arguments.group_protocol}: must be {' or '.join(_PROTOCOLS)}")
     events, interrupts = Events(arguments), Interrupts()
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     events.print("shutdown_complete")
     if not interrupts.came:
-        # Kafka's tool asks itself to stop when it has come to its end.
+        # Kafka's tool requests its own shutdown at the end.
         events.print("shutdown_requested")
     return interrupts.status
 
@@ -116,23 +116,23 @@ class Events(RebalanceListener):
         self._consumed = 0
 
     def print(self, name: str, **data: object) -> None:
-        """An event of now."""
+        """Print an event with the current time."""
         print(json_text({"timestamp": time.time_ns() // 1_000_000, "name": name, **data}), flush=True)
 
     def is_finished(self) -> bool:
-        """Whether as many records came as are wanted."""
+        """Whether the requested number of records has arrived."""
         return 0 <= self._most <= self._consumed
 
     def on_assigned(self, partitions: Sequence[TopicPartition], /) -> None:
-        """Print which partitions came."""
+        """Print the assigned partitions."""
         self.print("partitions_assigned", partitions=[_shown(partition) for partition in partitions])
 
     def on_revoked(self, partitions: Sequence[TopicPartition], /) -> None:
-        """Print which partitions go."""
+        """Print the revoked partitions."""
         self.print("partitions_revoked", partitions=[_shown(partition) for partition in partitions])
 
     def take(self, consumer: Consumer, records: list[Record]) -> None:
-        """Print what one poll gave, and commit it."""
+        """Print the records of one poll, and commit their offsets."""
         if not records:
             return
         by_partition: dict[TopicPartition, list[Record]] = {}

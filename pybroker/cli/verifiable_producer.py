@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Produce increasing numbers to a topic, and print a JSON event for each that is acknowledged or failed."
 
 _POLL_INTERVAL_S = 0.1
-"""Between two checks of what ends a wait."""
+"""Seconds between two checks of the end of a wait."""
 _EXCEPTION = "org.apache.kafka.common.KafkaException"
 
 
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send until the number or a signal ends it; returns 0, and after a signal its status."""
+    """Send until the number of records or a signal ends it. Returns 0, and after a signal its status."""
     if arguments.repeating_keys is not None and arguments.repeating_keys < 1:
         raise CommandError(f"--repeating-keys {arguments.repeating_keys}: must be at least 1")
     if arguments.producer_config is not None:
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Events:
-    """Prints events, each a line, from whichever thread they come."""
+    """Prints events, one a line, from any thread."""
 
     def __init__(self, topic: str) -> None:
         self._topic, self._lock = topic, threading.Lock()
@@ -92,7 +92,7 @@ class Events:
 
     @property
     def failed(self) -> bool:
-        """Whether standard output takes no events any more."""
+        """Whether standard output has failed."""
         return self._failure is not None
 
     def raise_failure(self) -> None:
@@ -101,18 +101,19 @@ class Events:
             raise self._failure
 
     def print(self, name: str, **data: object) -> None:
-        """An event of now; nothing more is printed once that has failed."""
+        """Print an event with the current time; does nothing after a failure."""
         line = json_text({"timestamp": time.time_ns() // 1_000_000, "name": name, **data})
         with self._lock:
             if self._failure is None:
                 try:
                     print(line, flush=True)
                 except OSError as error:
-                    # The client logs what a delivery callback raises and goes on: the sending thread raises it.
+                    # The client logs the exception of a delivery callback and continues, so the sending thread raises
+                    # it.
                     self._failure = error
 
     def watch(self, key: str | None, value: str) -> Callable[[Exception | None, RecordMetadata], None]:
-        """What is called with the fate of a record."""
+        """Return the delivery callback of a record."""
 
         def decided(error: Exception | None, metadata: RecordMetadata) -> None:
             if error is not None:
@@ -124,7 +125,7 @@ class Events:
         return decided
 
     def fail(self, key: str | None, value: str, error: Exception) -> None:
-        """The event of a record that was not acknowledged."""
+        """Print the event of a record that was not acknowledged."""
         broker = isinstance(error, BrokerError)
         name = java_class(error.code) if isinstance(error, BrokerError) else _EXCEPTION
         message = java_words(error) if isinstance(error, BrokerError) and broker else str(error)
@@ -141,7 +142,7 @@ class Events:
 def _send_all(
     arguments: argparse.Namespace, producer: Producer, events: Events, watch: BrokerWatch, interrupts: Interrupts
 ) -> None:
-    """Send until the number, a signal or standard output ends it; signals are held."""
+    """Send until the number of records, a signal or standard output ends it; called with signals delayed."""
     numbers = itertools.count() if arguments.max_messages < 0 else range(arguments.max_messages)
     created = None if arguments.message_create_time == -1 else arguments.message_create_time
     begun = time.monotonic()
@@ -163,7 +164,7 @@ def _send_all(
         except ClientError as error:
             events.fail(key, value, error)
         except KeyboardInterrupt:
-            # It waits for a broker, and a signal has waited for it. In the words of Kafka's tool.
+            # The call waits for a broker, and a signal was delayed. The message is that of Kafka's tool.
             events.fail(key, value, ClosedError("Producer closed while send in progress"))
             return
         finally:

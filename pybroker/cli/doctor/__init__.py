@@ -1,6 +1,6 @@
 """`pybroker doctor`: checks the settings and the machine of a broker that is to start, or runs.
 
-addresses     ports, and what clients do with the advertised addresses
+addresses     ports, and the advertised addresses as clients use them
 directories   log directories, disk space, inodes
 system        descriptors, the clock, the kernel's settings
 machine       how the kernel's files are read
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at everything, and return 1 where something keeps a broker from starting or serving."""
+    """Run all checks, and return 1 where a failure prevents a broker from starting or serving."""
     try:
         texts = {} if arguments.config is None else read_properties(arguments.config)
         texts.update(parse_overrides(arguments.override))
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(texts: dict[str, str], machine: Machine) -> Iterator[Finding]:
-    """Yield what is found, the settings first: without valid settings nothing else can be checked."""
+    """Yield the findings, those of the settings first: without valid settings nothing else can be checked."""
     faults, config = find_faults(texts)
     for fault in faults:
         yield Finding(FAIL, "settings", str(fault), "correct it; `pybroker config validate` names the line")

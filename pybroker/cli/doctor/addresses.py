@@ -1,6 +1,6 @@
 """Listeners: whether their ports are free, and whether clients can resolve and reach what is advertised.
 
-Owns what clients would do with an address, done from this machine. Must not know protocols above TCP.
+Owns the checks of an address from this machine, as clients use it. Must not know protocols above TCP.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY = ("", "0.0.0.0", "::")
 
 
 def check_addresses(config: BrokerConfig, machine: Machine, pid: int | None) -> Iterator[Finding]:
-    """Look at every listener; `pid` is the broker that runs on these settings, None where none does."""
+    """Check every listener; `pid` is the running broker of these settings, None where none runs."""
     for listener in config.endpoints:
         yield _check_port(listener.endpoint, machine, pid)
     for listener in config.broker_endpoints:

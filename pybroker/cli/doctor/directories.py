@@ -1,6 +1,6 @@
 """Log directories: whose they are, how the last broker left them, room for bytes and files, and the file system.
 
-Owns what is judged of them. Must change nothing: a broker may be running.
+Owns the checks. Must change nothing: a broker may be running.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _FEW_INODES = 10_000
 _VOLATILE = {"tmpfs", "ramfs"}
 _OF_NETWORKS = {"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs"}
 _FILES_OF_A_LOG = 5
-"""A segment, its two indexes, the producer snapshot, and what is open beside them."""
+"""Files of a log: a segment, its two indexes, the producer snapshot, and other open files."""
 
 
 class LogFiles(NamedTuple):
-    """What lies in the log directories."""
+    """Number of files in the log directories."""
 
     partitions: int
     segments: int
 
 
 def count_logs(config: BrokerConfig) -> LogFiles:
-    """Count partitions and segments; what cannot be read counts for nothing."""
+    """Count partitions and segments; unreadable directories are skipped."""
     partitions = segments = 0
     for directory in config.log_directories:
         try:
@@ -50,7 +50,7 @@ def count_logs(config: BrokerConfig) -> LogFiles:
 
 
 def running_broker(config: BrokerConfig) -> int | None:
-    """Return the process that has locked a log directory; None where none has, or that cannot be seen."""
+    """Return the process that has locked a log directory; None without one, or where it is not visible."""
     for directory in config.log_directories:
         try:
             pid = holder_of(directory)
@@ -62,7 +62,7 @@ def running_broker(config: BrokerConfig) -> int | None:
 
 
 def check_directories(config: BrokerConfig, machine: Machine, pid: int | None) -> Iterator[Finding]:
-    """Look at every log directory; `pid` is the broker that runs on them, None where none does."""
+    """Check every log directory; `pid` is the running broker, None where none runs."""
     for path in dict.fromkeys((*config.log_directories, config.metadata_directory)):
         yield _check_identity(path, config, pid)
         there = next(one for one in (path, *path.parents) if one.exists())
@@ -126,7 +126,7 @@ def _check_room(path: Path, there: Path, config: BrokerConfig) -> Iterator[Findi
         yield Finding(WARN, "disk space", words, advice)
     else:
         yield Finding(OK, "disk space", words)
-    if not status.f_files:  # A file system that makes inodes as it needs them.
+    if not status.f_files:  # A file system that creates inodes on demand.
         return
     words = f"{path}: {status.f_favail} of {status.f_files} inodes are free"
     if status.f_favail < max(_FEW_INODES, status.f_files // 20):

@@ -8,13 +8,13 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 
 
 class Finding(NamedTuple):
-    """One line of the doctor's."""
+    """One line of the output."""
 
     state: str
-    """`ok`; `warn` where a broker starts and something is worth a change; `fail` where it does not start or serve."""
+    """`ok`; `warn` where a broker starts but a change is advisable; `fail` where it does not start or serve."""
     check: str
     """The checked object, in a word or two."""
     words: str
-    """What there is."""
+    """The observed state."""
     advice: str = ""
-    """What to do; empty where it is well."""
+    """The fix; empty without a problem."""

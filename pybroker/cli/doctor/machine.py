@@ -1,6 +1,6 @@
 """The machine that the doctor checks, read from the kernel's files.
 
-Owns how a kernel's settings and sockets are read. Must not judge them.
+Owns the reading of kernel settings and sockets. Must not evaluate them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ _LISTENS = "0A"
 
 
 class Machine(NamedTuple):
-    """A machine by the root of its file system, which is another than `/` in tests."""
+    """A machine, by the root of its file system, which differs from `/` in tests."""
 
     root: Path = Path("/")
 
     def text(self, path: str) -> str | None:
-        """Return what a file of the kernel's says, without blanks around it; None where there is no such file."""
+        """Return the content of a kernel file without surrounding blanks; None where the file does not exist."""
         try:
             return (self.root / path).read_text(encoding="ascii", errors="replace").strip()
         except OSError:
             return None
 
     def number(self, path: str) -> int | None:
-        """Return the number that a file of the kernel's says; None where there is none."""
+        """Return the number in a kernel file; None where there is none."""
         text = self.text(path)
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 
     def listener_of(self, port: int) -> str | None:
-        """Return who listens on a TCP port, as far as this user may see it; None where nobody does."""
+        """Return the process that listens on a TCP port, as far as this user can see it; None without one."""
         inodes = set()
         for table in ("proc/net/tcp", "proc/net/tcp6"):
             for line in (self.text(table) or "").splitlines()[1:]:
@@ -45,7 +45,7 @@ class Machine(NamedTuple):
         return "a process of another user"
 
     def file_system(self, path: Path) -> str:
-        """Return the type of the file system that a path is on; empty where that is not known."""
+        """Return the type of a path's file system; empty where it is unknown."""
         best, kind = "", ""
         for line in (self.text("proc/mounts") or "").splitlines():
             _, place, this_kind, *_ = [*line.split(), "", "", ""]

@@ -1,6 +1,6 @@
 """Limits of the process, the clock, and the kernel's settings that a broker feels.
 
-Owns which value is worth a change, with the reason. Must not change any.
+Owns which values should be changed, with the reason. Must not change any.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SWAPPINESS = 10
 
 
 def check_descriptors(config: BrokerConfig, logs: LogFiles) -> Finding:
-    """Hold the limit of descriptors against connections and logs."""
+    """Compare the limit of file descriptors with connections and logs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     shown = [("unlimited" if limit == resource.RLIM_INFINITY else str(limit)) for limit in (soft, hard)]
     words = f"soft limit {shown[0]}, which a start raises to the hard one, {shown[1]}"
@@ -53,7 +53,7 @@ def check_descriptors(config: BrokerConfig, logs: LogFiles) -> Finding:
 
 
 def check_clock(config: BrokerConfig, machine: Machine) -> Iterator[Finding]:
-    """Hold the wall clock against what was written before, and ask the kernel whether it is kept right."""
+    """Compare the wall clock with earlier timestamps, and check whether the kernel reports it as synchronized."""
     now = time.time()
     advice = "set the clock right and keep it so (chrony, systemd-timesyncd): retention and timestamps follow it"
     written = [os.stat(pybroker.__file__).st_mtime - _DAY_S]
@@ -85,7 +85,7 @@ def _is_unsynchronized() -> bool:
 
 
 def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iterator[Finding]:
-    """Look at the kernel's settings; one that this system does not have is left out."""
+    """Check the kernel's settings; those that this system does not have are skipped."""
     yield from _check_congestion(config, machine)
     maps = machine.number("proc/sys/vm/max_map_count")
     needed = _MAPS_OF_A_SEGMENT * logs.segments

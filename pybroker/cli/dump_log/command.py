@@ -1,7 +1,7 @@
 """Options of `pybroker dump-log`, and which file is shown how.
 
-Owns option names, the order of the output and the exit status, which are those of Kafka 4.3's tool. Must not know what
-a file's bytes mean: `segments`, `indexes`, `producer_snapshot` and `decoders` do.
+Owns option names, the order of the output and the exit status, which are those of Kafka 4.3's tool. Must not know the
+file formats: `segments`, `indexes`, `producer_snapshot` and `decoders` do.
 
 Not done: decoder classes other than Kafka's string, integer and long ones, as they are Java; the stack trace that
 Kafka's tool prints behind an error; `--remote-log-metadata-decoder`, as there is no tiered storage; the records of
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show every file; 1 when one cannot be read further."""
+    """Print every file. Returns 1 when one is damaged."""
     findings = Findings()
     try:
         for name in arguments.files.split(","):

@@ -1,6 +1,6 @@
 """What a control record says, as it stands at the end of its line.
 
-Owns the words for each type of control record. Its key is a version and a type, two bytes each.
+Owns the text of each type of control record. Its key is a version and a type, two bytes each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUORUM_RECORDS: dict[int, tuple[str, type[Message]]] = {
 
 
 def describe_control_record(key: bytes | None, value: bytes | None) -> str:
-    """Return what Kafka's tool puts behind the record; raises `DamagedFileError`."""
+    """Return the text that Kafka's tool appends to the record. Raises `DamagedFileError`."""
     key, value = key or b"", value or b""
     if len(key) < _KEY_BYTES:
         raise DamagedFileError(

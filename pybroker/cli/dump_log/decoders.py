@@ -1,7 +1,7 @@
 """What is shown of a record's key and value: text, numbers, or the records of internal topics as JSON.
 
-Owns the decoders that the options name, and Kafka's words for what cannot be decoded. A decoder never fails: one record
-that makes no sense shall not end the dump.
+Owns the decoders of the options, and Kafka's messages for undecodable data. A decoder never fails: one invalid record
+must not end the dump.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ DECODER_OPTIONS = {
     "remote-log-metadata-decoder": "tiered storage (not supported)",
     "share-group-state-decoder": "the __share_group_state topic",
 }
-"""Options without a value; the first given wins."""
+"""Options without a value; the first one given applies."""
 
 Shown = tuple[str | None, str | None]
 
 
 class ChosenDecoder(NamedTuple):
-    """What decodes, and whether an option asked for it."""
+    """The decoder, and whether an option selects it."""
 
     decode: Decode
     chosen: bool
 
 
 def choose_decoder(arguments: argparse.Namespace) -> ChosenDecoder:
-    """Find the decoder that the options ask for; raises CommandError."""
+    """Return the decoder of the options. Raises CommandError."""
     if arguments.offsets_decoder:
         return ChosenDecoder(_of_coordinator(group_classes, _group_value), chosen=True)
     if arguments.transaction_log_decoder:
@@ -84,7 +84,7 @@ def _plain(name: str) -> Callable[[bytes], str]:
 
 
 def decode_metadata_record(offset: int, _: bytes | None, value: bytes | None) -> Shown:
-    """Show a record of the metadata log, which has no key."""
+    """Format a record of the metadata log, which has no key."""
     try:
         record, version = decode_versioned(value or b"")
     except (MalformedMessage, UnsupportedVersion) as error:
@@ -95,7 +95,7 @@ def decode_metadata_record(offset: int, _: bytes | None, value: bytes | None) ->
 
 
 def _upper(name: str) -> str:
-    """Turn `TopicRecord` into `TOPIC_RECORD`."""
+    """Convert `TopicRecord` to `TOPIC_RECORD`."""
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).removeprefix("_")
 
 
@@ -103,7 +103,7 @@ Classes = tuple["type[Message]", "type[Message]"]
 
 
 def classes_of(package: str, names: dict[int, str]) -> Callable[[int], Classes]:
-    """Return what finds the key and the value of a record type in a package of messages; that raises KeyError."""
+    """Return a function from a record type to the classes of key and value in a package. It raises KeyError."""
 
     def find(record_type: int) -> Classes:
         name = names[record_type]
@@ -116,13 +116,13 @@ def classes_of(package: str, names: dict[int, str]) -> Callable[[int], Classes]:
 
 
 def group_classes(record_type: int) -> Classes:
-    """Return the key and the value of a record of `__consumer_offsets`; raises KeyError."""
+    """Return the classes of key and value of a record of `__consumer_offsets`. Raises KeyError."""
     found = group_records.record_classes(record_type)
     return found.key, found.value
 
 
 def _of_coordinator(classes: Callable[[int], Classes], show_value: Callable[[Message, int], Json]) -> Decode:
-    """Make the decoder of records whose key begins with their type and whose value begins with its version."""
+    """Return the decoder of records whose key begins with their type and whose value begins with its version."""
 
     def decode_record(offset: int, key: bytes | None, value: bytes | None) -> Shown:
         if key is None:
@@ -148,18 +148,18 @@ def _of_coordinator(classes: Callable[[int], Classes], show_value: Callable[[Mes
 
 
 class UndecodedError(Exception):
-    """A half of a record that is not what its type says."""
+    """A key or value that does not match the record's type."""
 
 
 def version_of(raw: bytes, half: str) -> int:
-    """Return the number that a half of a record begins with; raises UndecodedError."""
+    """Return the number at the start of a key or value. Raises UndecodedError."""
     if len(raw) < 2:
         raise UndecodedError(f"Could not read version from {half}'s buffer.")
     return int.from_bytes(raw[:2], "big", signed=True)
 
 
 def read_half(cls: type[Message], raw: bytes, version: int, half: str) -> Message:
-    """Return a half of a record, which begins with its version or type; raises UndecodedError."""
+    """Decode a key or value, which begins with its version or type. Raises UndecodedError."""
     try:
         return decode(cls, raw, version, 2)[0]
     except (MalformedMessage, UnsupportedVersion) as error:
@@ -169,7 +169,7 @@ def read_half(cls: type[Message], raw: bytes, version: int, half: str) -> Messag
 
 
 def _group_value(message: Message, version: int) -> Json:
-    """Show a value of `__consumer_offsets`; what consumers sent each other is opened too."""
+    """Format a value of `__consumer_offsets`, including the consumers' own subscriptions and assignments."""
     written = json_of(message, version)
     if written.get("protocolType") == "consumer" and "members" in written:
         members = cast("list[Json]", written["members"])
@@ -180,7 +180,7 @@ def _group_value(message: Message, version: int) -> Json:
 
 
 def _open(shown: Json, name: str, raw: bytes, cls: type[Message]) -> None:
-    """Show what the bytes say in place of the bytes; bytes that say nothing stay."""
+    """Replace the bytes of a field by their decoded form; undecodable bytes are kept."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     try:
         shown[name] = json_of(decode(cls, raw, version, 2)[0], version)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class DamagedFileError(Exception):
-    """A file that cannot be read further; the text is Kafka's."""
+    """A file that cannot be read further. The message is Kafka's."""

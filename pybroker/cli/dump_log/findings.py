@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Findings:
-    """Pairs that do not agree, by the absolute path of the file they are in."""
+    """Mismatches, by the absolute path of their file."""
 
     index_mismatches: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
-    """Last offset that an entry says, and that of the batch it points at."""
+    """Last offset of an index entry, and that of the batch at its position."""
     timestamp_mismatches: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     """Timestamp of an entry, and the largest of its batch."""
     timestamp_disorder: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Timestamp of an entry, and that of the one before."""
+    """Timestamp of an entry, and that of the previous one."""
     offsets_not_found: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Offset of an entry, and the last offset of the batch in its place."""
+    """Offset of an entry, and the last offset of the batch at its position."""
     gaps: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
-    """Offset of a record, and that of the next where it is not the following one."""
+    """Offset of a record, and that of the next record, where there is a gap between them."""
 
     def lines(self) -> Iterator[str]:
-        """Yield Kafka's words."""
+        """Yield Kafka's messages."""
         for name, mismatches in self.index_mismatches.items():
             yield f"Mismatches in :{name}"
             for index, found in sorted(mismatches.items(), reverse=True):

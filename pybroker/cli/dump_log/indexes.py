@@ -1,7 +1,7 @@
 """The lines of a segment's other files: both indexes and the aborted transactions.
 
-Owns the formats of these files as far as they are shown, and the checks of an index against its log. Nothing is
-trusted: files are read as they are, and never opened as a log.
+Owns the formats of these files as far as they are printed, and the checks of an index against its log. Files are read
+as they are, without any trust, and never opened as a log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_LIMIT = 2**63 - 1
 
 
 class IndexOptions(NamedTuple):
-    """How an index is checked."""
+    """The options for checks of an index."""
 
     only_sanity: bool
     only_verify: bool
@@ -52,7 +52,7 @@ def _open_log(path: Path) -> LogWalk:
 
 
 def _read(path: Path, entry: struct.Struct) -> bytes:
-    """Read the whole entries of an index."""
+    """Read the complete entries of an index."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def _read(path: Path, entry: struct.Struct) -> bytes:
 
 
 def dump_offset_index(path: Path, options: IndexOptions, max_message_size: int, findings: Findings) -> None:
-    """Show the entries of an offset index, and check that each points at the batch it names."""
+    """Print the entries of an offset index, and check that each has the position of its batch."""
     base = _base_offset(path)
     log = _open_log(_beside(path, ".log"))
     entries = [(base + relative, at) for relative, at in _OFFSET_ENTRY.iter_unpack(_read(path, _OFFSET_ENTRY))]
@@ -74,7 +74,7 @@ def dump_offset_index(path: Path, options: IndexOptions, max_message_size: int, 
         return
     mismatches = findings.index_mismatches
     for number, (offset, position) in enumerate(entries):
-        # What a crash left behind the last entry is zeros.
+        # A crash leaves zeros behind the last entry.
         if offset == base and number > 0:
             return
         _check_position(_beside(path, ".log"), log, position)
@@ -83,7 +83,7 @@ def dump_offset_index(path: Path, options: IndexOptions, max_message_size: int, 
         except ValueError as error:
             raise DamagedFileError(str(error)) from None
         if found is None:
-            # An iterator without elements, of which Java has nothing to say.
+            # In Java an iterator without elements, whose exception has no message.
             raise DamagedFileError("null")
         if found != offset:
             mismatches[str(path.absolute())][offset] = found
@@ -106,7 +106,7 @@ def _check_offset_index(path: Path, base: int, last: int) -> None:
 
 
 def _check_position(path: Path, log: LogWalk, position: int) -> None:
-    """Raise DamagedFileError for a position that Kafka's reader of the log would refuse."""
+    """Raise DamagedFileError for a position that Kafka's log reader would reject."""
     reader = f"FileRecords(size={log.end}, file={path}, start=0, end={2**31 - 1})"
     if position < 0:
         raise DamagedFileError(f"Invalid position: {position} in read from {reader}")
@@ -115,7 +115,7 @@ def _check_position(path: Path, log: LogWalk, position: int) -> None:
 
 
 def dump_time_index(path: Path, options: IndexOptions, findings: Findings) -> None:
-    """Show the entries of a time index, and check that each names its batch and the batch's largest timestamp."""
+    """Print the entries of a time index, and check each against its batch and the batch's largest timestamp."""
     base = _base_offset(path)
     log = _open_log(_beside(path, ".log"))
     offsets = _OFFSET_ENTRY.iter_unpack(_read(_beside(path, ".index"), _OFFSET_ENTRY))
@@ -199,12 +199,12 @@ def _check_time_index(path: Path, base: int, entries: list[tuple[int, int]]) -> 
 
 
 def dump_transaction_index(path: Path) -> None:
-    """Show the aborted transactions; a missing file holds none."""
+    """Print the aborted transactions; a missing file has none."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return
     whole = len(raw) // _ABORTED.size * _ABORTED.size
-    # Of the version Kafka's tool shows its own, whatever the file says.
+    # As Kafka's tool, which prints its own version, whatever the file's is.
     for _, producer, first, last, stable in _ABORTED.iter_unpack(raw[:whole]):
         print(f"version: 0 producerId: {producer} firstOffset: {first} lastOffset: {last} lastStableOffset: {stable}")

@@ -1,7 +1,7 @@
 """Bytes as text where they are not UTF-8, as Java shows them.
 
-Owns the one difference between Java's and Python's replacing of what is malformed: a surrogate that was encoded by
-itself, whole or cut, is one replacement character in Java.
+Owns the one difference between the replacement of malformed bytes in Java and Python: a surrogate that was encoded
+alone, complete or cut, is one replacement character in Java.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _MALFORMED = b"\xff"
 
 
 def java_text(raw: bytes) -> str:
-    """Return what `new String(raw, UTF_8)` is."""
+    """Return the result of `new String(raw, UTF_8)`."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

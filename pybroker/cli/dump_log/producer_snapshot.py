@@ -24,7 +24,7 @@ _SEQUENCES = 2**31
 
 
 def dump_producer_snapshot(path: Path) -> None:
-    """Show the producers' state; what is wrong with the file goes to standard error and is no failure."""
+    """Print the producers' state. Damage of the file is reported on standard error and is no failure."""
     raw = path.read_bytes()
     wrong = _damage(raw)
     if wrong is not None:
@@ -37,7 +37,7 @@ def dump_producer_snapshot(path: Path) -> None:
 
 
 def _damage(raw: bytes) -> str | None:
-    """Say in Kafka's words what is wrong with a snapshot."""
+    """Return Kafka's message about a damaged snapshot, None for a valid one."""
     failed = "Snapshot failed schema validation:"
     if len(raw) < _HEAD.size:
         return f"{failed} null"

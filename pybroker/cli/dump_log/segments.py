@@ -1,7 +1,7 @@
 """The lines of a `.log` or `.checkpoint` file: one for each batch, one for each record.
 
-Owns the format of these lines. Batches come from the walk in Rust many at a time, and are written as many at a time: a
-file of a gigabyte takes seconds.
+Owns the format of these lines. Batches are read by the walk in Rust and written in groups, so that a file of a gigabyte
+takes seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pybroker.cli.dump_log.native import FileBatch
 
 AT_ONCE = 4 << 20
-"""Bytes of batches taken from the walk together."""
+"""Bytes of batches that are read from the walk at once."""
 
 LARGEST_INT = 2**31 - 1
 _BOOTSTRAP = "bootstrap.checkpoint"
@@ -31,21 +31,21 @@ _CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 
 Decode = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Makes of a record (offset, key, value) what is shown of key and value, None for nothing."""
+"""Converts a record (offset, key, value) to the text of key and value, None for no text."""
 
 
 class SegmentOptions(NamedTuple):
-    """How a file of batches is shown."""
+    """The options for a file of batches."""
 
     is_deep: bool
     decode: Decode | None
-    """None: keys and values are not shown."""
+    """None: keys and values are not printed."""
     skips_metadata: bool
     max_bytes: int
 
 
 def dump_segment(path: Path, options: SegmentOptions, findings: Findings) -> None:
-    """Show a file of batches. Raises `DamagedFileError` where Kafka's reader fails, after what comes before."""
+    """Print a file of batches. Raises `DamagedFileError` where Kafka's reader fails, after the lines before it."""
     print(_heading(path))
     walk = LogWalk.open(str(path), max(options.max_bytes, 0))
     dump = _Dump(path, options, findings)
@@ -74,14 +74,14 @@ def _heading(path: Path) -> str:
 
 
 def _number(text: str) -> int:
-    """Read a base offset as Java reads it."""
+    """Parse a base offset as Java does."""
     if re.fullmatch(r"[+-]?\d+", text) is None:
         raise DamagedFileError(f'For input string: "{text}"')
     return int(text)
 
 
 class _Dump:
-    """The lines of one file."""
+    """The output lines of one file."""
 
     def __init__(self, path: Path, options: SegmentOptions, findings: Findings) -> None:
         self._path = str(path.absolute())
@@ -92,7 +92,7 @@ class _Dump:
         self.position = 0
 
     def write(self) -> None:
-        """Write what has come together."""
+        """Write the collected lines."""
         sys.stdout.write("".join(self._lines))
         self._lines.clear()
 
@@ -126,7 +126,7 @@ class _Dump:
         self.position = batch.position + batch.size
 
     def _show_message(self, batch: FileBatch) -> None:
-        """Add the lines of a message of format 0 or 1, and of those that it wraps."""
+        """Add the lines of a message of format 0 or 1, and of its inner messages."""
         head = batch.message()
         if head is None:
             raise DamagedFileError("null")

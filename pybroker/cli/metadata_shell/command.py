@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command, or the commands of standard input until it ends, and return 0."""
+    """Run the given command, or the commands of standard input until its end, and return 0."""
     image = read_source(arguments.snapshot or arguments.directory)
     shell = Shell({"image": image_tree(image), "local": local_tree(), **zookeeper_tree(image)})
     if arguments.command:

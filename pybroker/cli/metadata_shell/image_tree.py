@@ -1,9 +1,9 @@
 """The image as a tree: names to subtrees or to text, as kafka-metadata-shell shows it below `/image`.
 
-Owns the nodes' names and texts, which are those of Kafka's image nodes, but for four. Credentials of users are hidden.
-A default entity of quotas has its type, so that two of them differ. The provenance has the offset of the metadata log,
-where Kafka's has that of the snapshot's file, and no time, which the image has not. A level of `metadata.version` that
-has no name is a number.
+Owns the nodes' names and texts, which are those of Kafka's image nodes, with four exceptions. Users' credentials are
+hidden. A default entity of quotas has its type, so that two of them differ. The provenance has the offset of the
+metadata log, where Kafka's has that of the snapshot's file, and no time, which the image lacks. A level of
+`metadata.version` without a name is a number.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RECOVERY = ("RECOVERED", "RECOVERING")
 
 
 def image_tree(image: MetadataImage) -> Tree:
-    """Return what is below `/image`."""
+    """Return the tree below `/image`."""
     level = image.features.levels.get(METADATA_VERSION)
     features: Tree = {"metadataVersion": f"Optional[{NAMES.get(level, level)}]" if level else "Optional.empty"}
     features.update(
@@ -83,7 +83,7 @@ def image_tree(image: MetadataImage) -> Tree:
 
 
 def local_tree() -> Tree:
-    """Return what is below `/local`."""
+    """Return the tree below `/local`."""
     return {"version": __version__}
 
 
@@ -125,7 +125,7 @@ def _acl_text(entry: AccessControlEntry) -> str:
 
 
 def _token_text(token: DelegationToken) -> str:
-    # Brackets and commas stand as in Kafka's text.
+    # Brackets and commas are those of Kafka's text.
     return (
         f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}(tokenRequester={token.requester}"
         f"(renewers={' '.join(token.renewers)}, issueTimestamp={token.issued_ms}, maxTimestamp={token.ends_ms}), "

@@ -1,8 +1,7 @@
 """The commands of the shell over a tree: ls, cat, cd, pwd, find, tree.
 
-Owns paths with wildcards, and the output, which is that of kafka-metadata-shell. A directory whose child has the name
-"" has a text of its own, which `cat` prints: nodes of ZooKeeper's tree have children and a text. Must not know
-metadata.
+Owns paths with wildcards, and the output, which is that of kafka-metadata-shell. A directory with a child named "" has
+a text of its own, which `cat` prints: nodes of ZooKeeper's tree have children and a text. Must not know metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ HELP = (
 
 
 class Shell:
-    """A tree and the directory that relative paths begin at."""
+    """A tree and its working directory."""
 
     def __init__(self, root: Tree, show: Callable[[str], None] = print) -> None:
         self._root = root
@@ -50,7 +49,7 @@ class Shell:
         }
 
     def run_line(self, line: str) -> None:
-        """Run a line that somebody has typed; raises CommandError."""
+        """Run a line of input. Raises CommandError."""
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -59,14 +58,14 @@ class Shell:
             self.run(words)
 
     def run(self, words: list[str]) -> None:
-        """Run a command; raises CommandError for one that is not there."""
+        """Run a command. Raises CommandError for an unknown one."""
         command = self._commands.get(words[0])
         if command is None:
             raise CommandError(f"{words[0]}: no such command; there are {', '.join(self._commands)}, exit")
         command(words[1:])
 
     def _found(self, command: str, target: str) -> Iterator[tuple[str, Tree | str]]:
-        """Find what a path stands for, each with its whole path; says where it stands for nothing."""
+        """Find the nodes that a path matches, each with its full path; reports a path without a match."""
         absolute = posixpath.normpath(posixpath.join(self.directory, target))
         found: list[tuple[str, Tree | str]] = [("/", self._root)]
         for part in filter(None, absolute.split("/")):

@@ -1,7 +1,7 @@
 """Where the shell's image comes from: a snapshot, a segment of the metadata log, or a directory with both.
 
-Owns the choice of files and their order. Reads only; a directory may be a running node's: what the log's end has beyond
-the committed records is shown too.
+Owns the choice of files and their order. Only reads. The directory may be a running node's: uncommitted records at the
+end of the log are included.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOG = "__cluster_metadata-0"
 
 
 def read_source(path: Path) -> MetadataImage:
-    """Read what a file or a directory has; raises CommandError."""
+    """Read the image from a file or a directory. Raises CommandError."""
     try:
         if path.is_dir():
             return _read_directory(path / _LOG if (path / _LOG).is_dir() else path)

@@ -1,8 +1,8 @@
 """The image as the tree that Kafka kept in ZooKeeper: where each fact of it stands there, and in which JSON.
 
-Owns the paths and the texts. What users are checked by is hidden. A registered broker that is fenced is not among
-`/brokers/ids`: its session would be over. The controller is elected by the quorum, which the image does not name:
-`/controller_epoch` is the epoch of the newest record, and there is no `/controller`.
+Owns the paths and the texts. Credentials are hidden. A registered broker that is fenced is not among `/brokers/ids`:
+its session would have expired. The quorum elects the controller, which the image does not contain: `/controller_epoch`
+is the epoch of the newest record, and `/controller` is missing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import BrokerRegistration, DelegationToken, MetadataImage, TopicImage
 
 _DEFAULT = "<default>"
-"""The name of what holds for all brokers, users, clients or addresses."""
+"""The name of the defaults for all brokers, users, clients or addresses."""
 _HIDDEN = "salt=[hidden],stored_key=[hidden],server_key=[hidden],iterations={}"
 
 
 def zookeeper_tree(image: MetadataImage) -> Tree:
-    """Return what is below the root."""
+    """Return the tree below the root."""
     reassigned = [
         {"topic": topic.name, "partition": index, "replicas": list(partition.replicas)}
         for topic in image.topics.by_name.values()
@@ -78,7 +78,7 @@ def _configs(image: MetadataImage, kind: int) -> Tree:
 
 
 def _entities(image: MetadataImage) -> Tree:
-    """Return clients, users and addresses: their limits, and the mechanisms by which users sign in."""
+    """Return clients, users and addresses: their quotas, and the SCRAM mechanisms of users."""
     users: dict[str, dict[str, str]] = {}
     clients_of: dict[str, Tree] = {}
     trees: dict[str, Tree] = {CLIENT_ID: {}, IP: {}}
@@ -103,7 +103,7 @@ def _entities(image: MetadataImage) -> Tree:
 
 
 def _acls(image: MetadataImage, pattern: PatternType) -> Tree:
-    """Return the rules of one pattern: by the resource's type, then by its name."""
+    """Return the entries of one pattern type: by resource type, then by name."""
     rules: dict[str, dict[str, list[dict[str, str]]]] = {}
     for entry in image.acls.by_id.values():
         if entry.pattern_type == pattern:
@@ -122,7 +122,7 @@ def _acls(image: MetadataImage, pattern: PatternType) -> Tree:
 
 
 def _camel(name: str) -> str:
-    """Return a name of Kafka's as its authorizer wrote it: TRANSACTIONAL_ID is TransactionalId."""
+    """Return a name in the notation of Kafka's ZooKeeper authorizer: TRANSACTIONAL_ID is TransactionalId."""
     return name.title().replace("_", "")
 
 

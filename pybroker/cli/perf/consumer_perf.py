@@ -1,8 +1,8 @@
 """kafka-consumer-perf-test on the native fetcher: Kafka's options and output, and `--json`.
 
-With `--group` the partitions are those that the group gives, by `pybroker.client.Consumer`, and offsets are committed;
-without it they are assigned, and `rebalance.time.ms` is the time until they were known and assigned. The engine reads
-every record; Python sees counts.
+With `--group` the group assigns the partitions, by `pybroker.client.Consumer`, and offsets are committed. Without it
+all partitions are assigned, and `rebalance.time.ms` is the time until they were known and assigned. The engine reads
+every record; Python gets counts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from pybroker.client.settings import AdminSettings, ConsumerSettings, FetcherSet
 _TICK_S = 0.1
 
 Count = Callable[[float], tuple[int, int] | None]
-"""Waits at most so many seconds: (records, bytes of keys and values), or nothing."""
+"""Waits at most so many seconds, and returns (records, bytes of keys and values), or None."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, both generations."""
+    """Declare Kafka's options, with old and new names."""
     add = parser.add_argument
     add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
     add("--topic", metavar="TOPIC", help="The topic to consume from.")
@@ -83,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(slots=True)
 class Progress:
-    """What was read so far, and what the last detailed row reported."""
+    """The counts so far, and those of the last detailed row."""
 
     start: datetime
     begun: float
@@ -96,7 +96,7 @@ class Progress:
     rows: int = 0
 
     def row(self, options: argparse.Namespace) -> str:
-        """The next detailed row."""
+        """Return the next detailed row."""
         now = time.monotonic()
         elapsed_ms = max(1, round((now - self.reported_at) * 1000))
         # The time to the first record counts once, in the first row, as in Kafka's tool.
@@ -116,7 +116,7 @@ class Progress:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0 also when fewer records came than were asked for, as Kafka's tool does."""
+    """Run the tool. Returns 0 also when fewer records arrived than requested, as Kafka's tool does."""
     check_file("--json", options.json)
     wanted, word = read_wanted(options)
     properties = read_properties(options)
@@ -144,7 +144,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
-    """How many records to read, and the word for them that the option uses. Raises ToolError."""
+    """Return the number of records to read, and the word for them in the option's name. Raises ToolError."""
     if (options.num_records is None) == (options.messages is None):
         raise ToolError("Exactly one of --num-records and --messages (deprecated) must be given.")
     if (options.topic is None) == (options.include is None):
@@ -162,7 +162,7 @@ def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
 
 
 def read_properties(options: argparse.Namespace) -> dict[str, str]:
-    """The fetcher's properties: the options' before those of the command line, these before the file's."""
+    """Return the fetcher's properties: options override those of the command line, and these a file's."""
     return {
         "client.id": "perf-consumer-client",
         **read_config_file(options.consumer_config),
@@ -179,7 +179,7 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
 def open_reader(
     options: argparse.Namespace, properties: dict[str, str], progress: Progress
 ) -> Iterator[tuple[Count, Callable[[], list[MetricValue]]]]:
-    """What counts the records that arrive within some seconds, of a group's partitions or of all; and its metrics."""
+    """Yield a function that counts the records of a group's or of all partitions, and one that returns metrics."""
     if options.group is not None:
         with Consumer(options.bootstrap_server, {**properties, "group.id": options.group}) as consumer:
             pattern = None if options.include is None else re.compile(options.include)
@@ -201,16 +201,16 @@ class RebalanceClock(RebalanceListener):
         self._progress, self._since = progress, progress.begun
 
     def on_revoked(self, _partitions: Sequence[TopicPartition], /) -> None:
-        """The clock runs."""
+        """Start the clock."""
         self._since = time.monotonic()
 
     def on_assigned(self, _partitions: Sequence[TopicPartition], /) -> None:
-        """The clock stops."""
+        """Stop the clock."""
         self._progress.rebalance_s += time.monotonic() - self._since
 
 
 def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> list[TopicPartition]:
-    """Every partition of the topic, or of the topics that match. Raises ToolError or BrokerError."""
+    """Return every partition of the topic, or of the matching topics. Raises ToolError or BrokerError."""
     try:
         include = re.compile(options.include or "")
     except re.error as error:
@@ -225,7 +225,7 @@ def find_partitions(options: argparse.Namespace, properties: dict[str, str]) -> 
 
 
 def read(count: Count, progress: Progress, options: argparse.Namespace, wanted: int, bar: ProgressBar) -> bool:
-    """Read until enough came (true), or nothing came for too long (false)."""
+    """Read until enough records have arrived (true), or none have arrived for too long (false)."""
     last_record, last_tick = time.monotonic(), time.monotonic()
     interval_s = options.reporting_interval / 1000
     while progress.records < wanted:
@@ -249,7 +249,7 @@ def read(count: Count, progress: Progress, options: argparse.Namespace, wanted: 
 def figures(
     options: argparse.Namespace, properties: dict[str, str], progress: Progress, elapsed_s: float, in_time: bool
 ) -> dict[str, Any]:
-    """What `--json` writes."""
+    """Return the document of `--json`."""
     fetch_s = elapsed_s - progress.rebalance_s
     return {
         "tool": "consumer-perf",

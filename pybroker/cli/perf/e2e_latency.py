@@ -1,6 +1,6 @@
 """kafka-e2e-latency on the native client: Kafka's options (positional and named) and output, and `--json`.
 
-Measures one record at a time: from before it is sent, over its acknowledgement, until a consumer that waits has it.
+Measures one record at a time: from before it is sent until a waiting consumer has it, including its acknowledgement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEPRECATED = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, both generations."""
+    """Declare Kafka's options, with old and new names."""
     add = parser.add_argument
     add("positional", nargs="*", metavar="ARG", help="(DEPRECATED) " + " ".join(_POSITIONS))
     add(
@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run. Raises ToolError when a record does not come back, or comes back another."""
+    """Run the tool. Raises ToolError when a record does not arrive, or another one does."""
     check_file("--json", options.json)
     read_positional(options)
     properties = read_config_file(options.command_config)
@@ -99,7 +99,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def read_positional(options: argparse.Namespace) -> None:
-    """Take the old form's arguments, and check that nothing lacks. Raises ToolError."""
+    """Parse the positional arguments of the old form, and check that none is missing. Raises ToolError."""
     given: Sequence[str] = options.positional
     if given:
         if len(given) not in (5, 6):
@@ -123,7 +123,7 @@ def read_positional(options: argparse.Namespace) -> None:
 
 
 def check_numbers(options: argparse.Namespace) -> None:
-    """Check that counts and sizes are what Kafka's tool takes. Raises ToolError in its words."""
+    """Check the counts and sizes as Kafka's tool does. Raises ToolError with its messages."""
     if options.num_records <= 0:
         raise ToolError("Value for --num-records must be a positive integer.")
     for name in ("record-size", "record-key-size", "record-header-key-size"):
@@ -136,7 +136,7 @@ def check_numbers(options: argparse.Namespace) -> None:
 
 
 def have_topic(options: argparse.Namespace, properties: dict[str, str]) -> list[int]:
-    """The topic's partitions; it is created with one, without replicas, when it is missing."""
+    """Return the topic's partitions. A missing topic is created with one partition and one replica."""
     with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         try:
             (topic,) = admin.describe_topics([options.topic])
@@ -153,14 +153,14 @@ def have_topic(options: argparse.Namespace, properties: dict[str, str]) -> list[
 
 
 def end_of(options: argparse.Namespace, partitions: list[int]) -> dict[TopicPartition, int]:
-    """Where each partition ends now: everything after it is ours to see."""
+    """Return the end offset of each partition, behind which the tool's records follow."""
     with Admin(options.bootstrap_server) as admin:
         asked = {TopicPartition(options.topic, index): LATEST for index in partitions}
         return {partition: found.offset for partition, found in admin.list_offsets(asked).items()}
 
 
 def round_trip(producer: Producer, fetcher: Fetcher, options: argparse.Namespace) -> int:
-    """Send a record and wait until it comes back: nanoseconds."""
+    """Send a record and wait until it arrives. Returns nanoseconds."""
     value = _letters(options.record_size)
     key = _letters(options.record_key_size) if options.record_key_size else None
     size = options.record_header_size
@@ -177,7 +177,7 @@ def round_trip(producer: Producer, fetcher: Fetcher, options: argparse.Namespace
 
 
 def check(records: list[Record], value: bytes, key: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
-    """That exactly what was sent came back. Raises ToolError."""
+    """Check that exactly the sent record arrived. Raises ToolError."""
     if not records:
         raise ToolError(f"poll() timed out before finding a result (timeout:[{_TIMEOUT_S * 1000:.0f}ms])")
     if len(records) != 1:
@@ -197,7 +197,7 @@ def _letters(size: int) -> bytes:
 
 
 def report(options: argparse.Namespace, properties: dict[str, str], latencies_ns: list[int]) -> None:
-    """Print average and percentiles as Kafka's tool does, in whole ms; JSON has them in full."""
+    """Print average and percentiles as Kafka's tool does, in whole ms; JSON has full precision."""
     count, ordered = len(latencies_ns), sorted(latencies_ns)
     print(f"Avg latency: {sum(latencies_ns) / count / 1e6:.4f} ms")
     p50, p99, p999 = (ordered[int(count * q)] // 1_000_000 for q in (0.5, 0.99, 0.999))

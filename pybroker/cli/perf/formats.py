@@ -1,6 +1,6 @@
 """The lines that Kafka's performance tools print, to the letter (Apache Kafka 4.3.1).
 
-Pure functions of numbers; MB is 1024 squared. Knows no clock, and of clients no more than their numbers.
+Pure functions of numbers; MB is 1024 squared. Must not know clocks, or clients beyond their numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CONSUMER_DETAILED_HEADER = (
 
 
 def metric_lines(values: Iterable[MetricValue]) -> list[str]:
-    """What `--print-metrics` prints: Kafka's `ToolsUtils.printMetrics`, an empty line in front; nothing of nothing."""
+    """Return the lines of `--print-metrics`: Kafka's `ToolsUtils.printMetrics`, after an empty line; none without
+    metrics.
+    """
     rows = sorted((f"{one.group}:{one.name}:{_java_map(one.tags)}", one.value) for one in values)
     if not rows:
         return []
@@ -42,14 +44,14 @@ def _java_3f(value: float) -> str:
 
 
 def ratio(amount: float, of: float) -> float:
-    """A quotient as Java's doubles give it: nothing of nothing is NaN, something of nothing is infinite."""
+    """Return a quotient of Java doubles: 0 / 0 is NaN, another number / 0 is infinite."""
     if of:
         return amount / of
     return math.nan if amount == 0 else math.copysign(math.inf, amount)
 
 
 def fixed(value: float, digits: int) -> str:
-    """`%.<digits>f` of Java's `String.format`."""
+    """Format as `%.<digits>f` of Java's `String.format`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -58,7 +60,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def producer_window(records: int, size: int, elapsed_ms: float, latency_sum_ms: float, latency_max_ms: float) -> str:
-    """What was acknowledged in a reporting interval."""
+    """Return the line of a reporting interval."""
     rate = ratio(1000.0 * records, elapsed_ms)
     volume = ratio(1000.0 * size, elapsed_ms) / MB
     return (
@@ -77,7 +79,7 @@ def producer_total(
     *,
     steady_state: bool = False,
 ) -> str:
-    """The summary; `percentiles_ms` are the 50th, 95th, 99th and 99.9th."""
+    """Return the summary; `percentiles_ms` are the 50th, 95th, 99th and 99.9th."""
     rate = ratio(1000.0 * records, elapsed_ms)
     volume = ratio(1000.0 * size, elapsed_ms) / MB
     p50, p95, p99, p999 = percentiles_ms
@@ -89,7 +91,7 @@ def producer_total(
 
 
 def consumer_total(start: str, end: str, size: int, records: int, elapsed_ms: int, rebalance_ms: int) -> str:
-    """One row under `CONSUMER_HEADER`."""
+    """Return one row under `CONSUMER_HEADER`."""
     volume, fetch_ms = size / MB, elapsed_ms - rebalance_ms
     numbers = (
         fixed(volume, 4),
@@ -107,7 +109,7 @@ def consumer_total(start: str, end: str, size: int, records: int, elapsed_ms: in
 def consumer_interval(
     time: str, size: int, records: int, new_size: int, new_records: int, elapsed_ms: int, rebalance_ms: int
 ) -> str:
-    """One row under `CONSUMER_DETAILED_HEADER`: totals, and rates of what came since the last row."""
+    """Return one row under `CONSUMER_DETAILED_HEADER`: totals, and rates since the last row."""
     new_volume, fetch_ms = new_size / MB, elapsed_ms - rebalance_ms
     numbers = (
         "0",
@@ -124,7 +126,7 @@ def consumer_interval(
 
 
 def consumer_timeout(timeout_ms: int, what: str = "records") -> str:
-    """Said when no record came for too long; `what` is the word of the option that gave the number."""
+    """Return the message about a timeout without records; `what` is the word in the option with the number."""
     return (
         f"WARNING: Exiting before consuming the expected number of {what}: timeout ({timeout_ms} ms) exceeded. "
         "You can use the --timeout option to increase the timeout."
@@ -149,9 +151,9 @@ _DATE_PARTS: dict[str, Callable[[datetime, int], str]] = {
 
 
 def java_date(pattern: str, moment: datetime) -> str:
-    """A moment in a pattern of `java.text.SimpleDateFormat`.
+    """Format a time with a pattern of `java.text.SimpleDateFormat`.
 
-    Raises ValueError for a letter that is not served and for a quote that is not closed.
+    Raises ValueError for an unsupported letter and for a quote that is not closed.
     """
 
     def part(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """What the tools' command lines share: Kafka's two generations of option names, and properties.
 
 Kafka 4.2 unified the names (KIP-1147): `--bootstrap-server`, `--command-config FILE`, `--command-property k=v`. The old
-spellings are accepted as well, and a file's settings give way to those of the command line, as in Kafka's tools.
+names are accepted as well, and the command line overrides a file's settings, as in Kafka's tools.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pybroker.config.properties import read_properties
 
 
 class ToolError(CommandError):
-    """A command line or a cluster that a tool cannot work with; the text is for the person who typed it."""
+    """A command line or a cluster that a tool cannot use. The message is for the user."""
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json FILE`, which Kafka's tools do not have."""
+    """Declare `--json FILE`, which Kafka's tools do not have."""
     parser.add_argument(
         "--json",
         type=Path,
@@ -38,7 +38,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def check_file(option: str, path: Path | None) -> None:
-    """That a file can be written where an option says, before what it is to hold is made. Raises ToolError."""
+    """Check that an option's file can be written, before its content is produced. Raises ToolError."""
     if path is None or str(path) == "-":
         return
     place = path if path.exists() else path.absolute().parent
@@ -49,7 +49,7 @@ def check_file(option: str, path: Path | None) -> None:
 
 
 def read_command_properties(pairs: Sequence[Sequence[str]] | None) -> dict[str, str]:
-    """`k=v` words of options that may be given several times and may take several words each. Raises ToolError."""
+    """Parse `k=v` words of options that can be repeated and can take several words each. Raises ToolError."""
     properties = {}
     for pair in (word for words in pairs or () for word in words):
         key, separator, value = pair.partition("=")
@@ -60,7 +60,7 @@ def read_command_properties(pairs: Sequence[Sequence[str]] | None) -> dict[str, 
 
 
 def read_config_file(path: str | None) -> dict[str, str]:
-    """A Java properties file; nothing without a path. Raises ToolError."""
+    """Read a Java properties file; empty without a path. Raises ToolError."""
     if path is None:
         return {}
     try:
@@ -70,13 +70,13 @@ def read_config_file(path: str | None) -> dict[str, str]:
 
 
 def warn_of_unknown(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
-    """Say on standard error which keys have no effect."""
+    """Report keys without effect on standard error."""
     for key in settings.without_effect(properties):
         print(f"{key} has no effect on this client", file=sys.stderr)
 
 
 def check_settings(settings: type[ConnectionSettings], properties: dict[str, Any]) -> None:
-    """Refuse at once what a client that begins later would refuse. Raises ToolError."""
+    """Reject at once what a later client would reject. Raises ToolError."""
     try:
         settings.check(properties)
     except SettingError as error:
@@ -84,7 +84,7 @@ def check_settings(settings: type[ConnectionSettings], properties: dict[str, Any
 
 
 def write_json(path: Path | None, document: dict[str, Any]) -> None:
-    """Write a tool's figures, with the versions that they were taken with."""
+    """Write a tool's results, with the versions of the measured software."""
     if path is None:
         return
     own = {"pybroker": version("pybroker"), "python": platform.python_version()}

@@ -1,7 +1,7 @@
 """kafka-producer-perf-test on the native producer: Kafka's options and output, and `--json`.
 
-Owns pacing, windows and the summary. Latency is counted by the engine from `send` to the acknowledgement; records of
-random letters are made by the engine too, so that Python does nothing per record.
+Owns pacing, windows and the summary. The engine measures latencies from `send` to the acknowledgement, and generates
+records of random letters, so that Python runs no code for each record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pybroker.client.settings import ProducerSettings
 
 QUANTILES = [0.5, 0.95, 0.99, 0.999]
 _STRIDE = 10_000
-"""Records handed to the engine between two checks of the clock, where nothing is throttled."""
+"""Records passed to the engine between two checks of the clock, without throttling."""
 _STRIDE_BYTES = 4 * 1024 * 1024
 _TICK_S = 0.1
 TRANSACTION_MS = 3000
@@ -41,7 +41,7 @@ TRANSACTION_MS = 3000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, both generations."""
+    """Declare Kafka's options, with old and new names."""
     add = parser.add_argument
     add("--bootstrap-server", metavar="BOOTSTRAP-SERVER", help="The server(s) to connect to.")
     add("--topic", required=True, metavar="TOPIC", help="Produce records to this topic.")
@@ -112,7 +112,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(slots=True)
 class Window:
-    """What was acknowledged since `start`."""
+    """Counts of acknowledged records since `start`."""
 
     start: float
     records: int = 0
@@ -121,7 +121,7 @@ class Window:
     latency_max_us: int = 0
 
     def line(self, now: float) -> str:
-        """As Kafka prints it."""
+        """Return Kafka's line."""
         elapsed_ms = (now - self.start) * 1000
         return formats.producer_window(
             self.records, self.size, elapsed_ms, self.latency_sum_us / 1000, self.latency_max_us / 1000
@@ -130,7 +130,7 @@ class Window:
 
 @dataclass(slots=True)
 class Run:
-    """One run: what was asked for, and what was seen so far."""
+    """One run: its options, and its state."""
 
     options: argparse.Namespace
     producer: Producer
@@ -139,36 +139,36 @@ class Run:
     acknowledged: int = 0
     windows: list[dict[str, float]] = field(default_factory=list)
     steady_start: float | None = None
-    """When the first record after the warm-up was sent."""
+    """Time of the first record after the warm-up."""
     steady_said: bool = False
     transaction_s: float | None = None
-    """How long a transaction is; None without transactions."""
+    """Duration of a transaction; None without transactions."""
     transaction_start: float | None = None
-    """When the open transaction began."""
+    """Start of the open transaction."""
     transactions: int = 0
-    """How many were committed."""
+    """Number of committed transactions."""
 
     load: LoadGenerator = field(init=False)
 
     def __post_init__(self) -> None:
-        """Have the producer's records measured."""
+        """Enable latency measurement of the producer's records."""
         self.load = LoadGenerator(self.producer)
 
     def begin_transaction(self) -> None:
-        """Begin one, where transactions are asked for and none is open."""
+        """Begin a transaction, where the options require it and none is open."""
         if self.transaction_s is not None and self.transaction_start is None:
             self.producer.begin_transaction()
             self.transaction_start = time.monotonic()
 
     def commit_transaction(self, least_s: float) -> None:
-        """Commit the open transaction, where it is that old."""
+        """Commit the open transaction, where it is at least that old."""
         if self.transaction_start is not None and time.monotonic() - self.transaction_start >= least_s:
             self.producer.commit_transaction()
             self.transaction_start = None
             self.transactions += 1
 
     def tick(self) -> None:
-        """Count what was acknowledged, and print the window when its time has come."""
+        """Count acknowledged records, and print the window when it is due."""
         tally, now = self.load.take_window(), time.monotonic()
         window = self.window
         window.records += tally.records
@@ -189,7 +189,7 @@ class Run:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0, or 1 when records were lost or nothing could be sent."""
+    """Run the tool. Returns 0, or 1 when records failed or nothing could be sent."""
     check_file("--json", options.json)
     properties = read_properties(options)
     warn_of_unknown(ProducerSettings, properties)
@@ -213,7 +213,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def read_properties(options: argparse.Namespace) -> dict[str, str]:
-    """The producer's properties, the command line's before the file's. Raises ToolError."""
+    """Return the producer's properties; the command line overrides the file. Raises ToolError."""
     if options.num_records < 1 or not 0 <= options.warmup_records < options.num_records:
         raise ToolError("--num-records must be at least 1, and --warmup-records at least 0 and below it")
     if options.record_size is not None and options.record_size <= 0:
@@ -244,7 +244,7 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def send_all(run: Run) -> None:
-    """Send every record, paced and in strides."""
+    """Send every record, paced and in groups."""
     options, start, last_tick = run.options, time.monotonic(), time.monotonic()
     send, stride = sender(run)
     sent = 0
@@ -266,7 +266,7 @@ def send_all(run: Run) -> None:
 
 
 def pace(run: Run, due: float) -> None:
-    """Sleep until the next stride is due, reporting meanwhile."""
+    """Wait until the next group is due, reporting meanwhile."""
     while (left := due - time.monotonic()) > 0:
         time.sleep(min(left, _TICK_S))
         if left > _TICK_S:
@@ -274,7 +274,7 @@ def pace(run: Run, due: float) -> None:
 
 
 def sender(run: Run) -> tuple[Callable[[int, int], None], int]:
-    """A function that sends `count` records from number `first` on, and how many it should be given at a time."""
+    """Return a function that sends `count` records from number `first` on, and the best count of one call."""
     options, producer = run.options, run.producer
     topic, partition = options.topic, options.partition
     stride = _STRIDE if options.throughput <= 0 else max(1, min(_STRIDE, int(options.throughput / 500)))
@@ -295,7 +295,7 @@ def sender(run: Run) -> tuple[Callable[[int, int], None], int]:
 
 
 def read_payloads(options: argparse.Namespace) -> list[bytes]:
-    """The payloads of `--payload-file`. Raises ToolError."""
+    """Read the payloads of `--payload-file`. Raises ToolError."""
     print(f"Reading payloads from: {Path(options.payload_file).resolve()}")
     try:
         text = Path(options.payload_file).read_text(encoding="utf-8")
@@ -317,7 +317,7 @@ def drain(run: Run) -> None:
         try:
             run.producer.flush(_TICK_S)
         except ClientError:
-            # The time is up, or records failed: `report` has the first of them.
+            # The timeout is over, or records failed: `report` prints the first error.
             run.tick()
         else:
             run.tick()
@@ -367,7 +367,7 @@ def report(run: Run, elapsed_s: float, end: float, properties: dict[str, str]) -
 
 
 def figures(tally: Any, latencies_us: list[int], seconds: float) -> dict[str, Any]:
-    """What `--json` writes of a stretch of time; `tally` has its sums."""
+    """Return the values of `--json` for a period of time; `tally` has its sums."""
     return {
         "records": tally.records,
         "failed": tally.failed,

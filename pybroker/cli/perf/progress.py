@@ -1,6 +1,6 @@
 """A progress bar on standard error, where that is a terminal and `rich` is installed; nothing anywhere else.
 
-The tools' standard output stays what Kafka's tools print.
+The tools' standard output stays that of Kafka's tools.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _make_progress() -> Progress | None:
-    """A bar, where it can be shown; `rich` comes with pybench, and pybroker does without it."""
+    """Return a bar where it can be displayed; `rich` is a dependency of pybench, but not of pybroker."""
     if not sys.stderr.isatty():
         return None
     try:
@@ -57,13 +57,13 @@ class ProgressBar:
             self._progress.stop()
 
     def wait_for(self, what: str, done: int, of: int) -> None:
-        """Show that the load waits for something, and how much of that is there."""
+        """Show that the load waits, and the progress of the wait."""
         if self._progress is not None:
             self._waits = True
             self._progress.update(self._task, description=f"waiting for {what}", completed=done, total=of)
 
     def update(self, done: int) -> None:
-        """So many are done in all; the first call after a wait begins the time anew."""
+        """Set the progress; the first call after a wait restarts the time."""
         if self._progress is not None:
             if self._waits:
                 self._waits = False
@@ -73,7 +73,7 @@ class ProgressBar:
             self._progress.update(self._task, completed=min(done, self._total), rate=rate)
 
     def say(self, line: str) -> None:
-        """Print a line on standard output as it is, above the bar."""
+        """Print a line on standard output, above the bar."""
         if self._progress is not None:
             self._progress.stop()
         print(line, flush=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run_tool(main: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run a tool; returns its status. Raises CommandError."""
     try:
-        # A pybroker that was built without load generation says so here, and not in the middle of a run.
+        # Without load generation in this build, this raises the error before the run starts.
         LatencyHistogram()
         return main(options)
     except (ClientError, ConfigError) as error:

@@ -1,7 +1,7 @@
 """A process without a terminal, and the pipe by which it reports to the command that started it how its start went.
 
-Owns the two forks: a child in a session of its own, and a grandchild that leads none, so that no terminal becomes its
-own again. Must not know what runs in it. It has to be called before there are threads.
+Owns the two forks: a child in a session of its own, and a grandchild that is no session leader, so that it cannot
+acquire a terminal. Must not know the program. It must be called before threads start.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Reporter:
         self._pipe = pipe
 
     def ready(self, line: str) -> None:
-        """Report that the start went well; the command prints the line and ends."""
+        """Report a successful start. The command prints the line and exits."""
         self._report({"ready": line})
 
     def failed(self, line: str) -> None:
-        """Report why there is no broker; the command prints the line and ends with a status that is not 0."""
+        """Report a failed start. The command prints the line and exits with a nonzero status."""
         self._report({"failed": line})
 
     def _report(self, outcome: dict[str, str]) -> None:
         if self._pipe >= 0:
-            # A command that somebody has ended meanwhile wants to know nothing.
+            # The command was killed meanwhile, so nothing reads the pipe.
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._pipe, msgspec.json.encode(outcome))
             os.close(self._pipe)
@@ -45,10 +45,10 @@ class Reporter:
 
 
 def detach(output: Path) -> Reporter | str:
-    """Go on in a process without a terminal, whose standard output and error are appended to the file `output`.
+    """Continue in a process without a terminal, whose standard output and error are appended to the file `output`.
 
-    Returns the reporter in that process; in the one that called, once the other has reported it, the line to print.
-    Raises CommandError there when the start has failed, and when the file cannot be opened.
+    Returns the reporter in that process. In the calling process it returns the line to print, once the other has
+    reported it, or raises CommandError after a failed start, or where the file cannot be opened.
     """
     try:
         file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

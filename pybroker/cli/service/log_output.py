@@ -1,6 +1,6 @@
 """Lines of the log: as text or JSON, with Kafka's levels and logger names, to standard error or into a rolling file.
 
-Owns the two forms, and where lines go. Must not know what is logged.
+Owns both formats, and the destination of lines. Must not know what is logged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TextLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Return the line with Kafka's names; the record stays as it is for others."""
+        """Return the line with Kafka's names. The record is unchanged for other handlers."""
         shown = logging.makeLogRecord(record.__dict__)
         shown.name, shown.levelname = kafka_name(record.name), level_name(record.levelno)
         return super().formatMessage(shown)
@@ -58,10 +58,10 @@ class JsonLines(logging.Formatter):
 
 
 def open_log(file: Path | None, form: str, *, size: int, kept: int) -> RollingFile | None:
-    """Have the root logger write to a file, of which `kept` older ones of `size` bytes stay; None: to standard error.
+    """Make the root logger write to a file, with `kept` older files of `size` bytes; None: to standard error.
 
-    Returns the handler of the file; raises CommandError when it cannot be written. In a program that has handlers, such
-    as one that embeds this command, what goes to them stays theirs.
+    Returns the handler of the file. Raises CommandError when it cannot be written. In a program with handlers of its
+    own, such as one that embeds this command, these are unchanged.
     """
     root = logging.getLogger()
     if file is None and root.handlers:
@@ -83,7 +83,7 @@ def open_log(file: Path | None, form: str, *, size: int, kept: int) -> RollingFi
 
 
 def set_levels(texts: Sequence[str]) -> None:
-    """Set the levels that `LEVEL` (of root) and `LOGGER=LEVEL` stand for; raises CommandError for a wrong one."""
+    """Set the levels of `LEVEL` (of root) and `LOGGER=LEVEL` texts. Raises CommandError for an invalid one."""
     changes = []
     for text in texts:
         name, sign, level = text.rpartition("=")

@@ -1,7 +1,7 @@
 """What a service manager is notified of: readiness, a reload, the stop, and that the loop still runs (sd_notify(3)).
 
-Owns the protocol: a datagram of `KEY=value` lines to the socket that NOTIFY_SOCKET names. Without that variable every
-call does nothing. Nothing that a service manager does can keep a broker from running: what fails is not raised.
+Owns the protocol: a datagram of `KEY=value` lines to the socket of NOTIFY_SOCKET. Without that variable every call does
+nothing. Errors are not raised, so that a service manager cannot stop a broker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MICROSECONDS = 1_000_000
 
 
 class Notifier:
-    """One process's way to its service manager."""
+    """The connection of one process to its service manager."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
@@ -29,29 +29,29 @@ class Notifier:
 
     @property
     def is_there(self) -> bool:
-        """Whether a service manager wants to be notified."""
+        """Whether a service manager expects notifications."""
         return bool(self._address)
 
     def ready(self, status: str) -> None:
-        """Say that the service answers, and how it is."""
+        """Notify that the service is ready, with its status."""
         self._send(f"READY=1\nMAINPID={os.getpid()}\nSTATUS={status}")
 
     def reloading(self) -> None:
-        """Say that settings are read again; `ready` follows."""
+        """Notify that settings are being reloaded; `ready` follows."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, status: str) -> None:
-        """Say that the service ends, and why."""
+        """Notify that the service stops, and why."""
         self._send(f"STOPPING=1\nSTATUS={status}")
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send a sign of life from the loop, twice in the time after which the manager takes it for dead."""
+        """Send watchdog notifications from the loop, twice in each watchdog interval."""
         if self._address and self._watchdog_s:
             self._send("WATCHDOG=1")
             self._beat = loop.call_later(self._watchdog_s / 2, self.watch, loop)
 
     def rest(self) -> None:
-        """Send no more signs of life: the manager expects none of a service that stops."""
+        """Stop the watchdog notifications: the manager expects none while a service stops."""
         if self._beat is not None:
             self._beat.cancel()
 
@@ -67,7 +67,7 @@ class Notifier:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float:
-    """Return the time between two signs of life that the manager allows, 0 where it wants none of this process."""
+    """Return the watchdog interval, 0 where the manager expects no notifications of this process."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0
     text = environment.get("WATCHDOG_USEC", "0")

@@ -1,7 +1,7 @@
 """The file with the id of a broker's process, from when it answers until it has ended.
 
-Owns that no other process's id is overwritten by a start that fails, nor removed by a stop: locks on the log
-directories, not this file, keep two brokers apart. Must not know who reads it.
+A failed start must not overwrite another process's id, and a stop must not remove it. Locks on the log directories, not
+this file, exclude a second broker. Must not know the readers of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class PidFile:
     """The file of one process."""
 
     def __init__(self, path: Path) -> None:
-        """Raise CommandError where no file could be written, or the one that is there is of a broker that runs."""
+        """Raise CommandError where the file cannot be written, or contains the id of a running broker."""
         self._path = path.absolute()
         folder = self._path.parent
         if not folder.is_dir():
@@ -53,7 +53,7 @@ class PidFile:
 
 
 def _is_broker(process: int) -> bool:
-    """Whether a process runs that is a broker by its command line: ids come again, after a boot above all."""
+    """Whether the process is a broker by its command line: process ids are reused, above all after a boot."""
     try:
         words = Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:

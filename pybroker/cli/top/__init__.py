@@ -1,12 +1,12 @@
 """`pybroker top`: what a cluster is doing now: topics and partitions by records a second, groups by lag, clients.
 
-sampling   what is asked of the cluster at one time
-clients    what is asked of the brokers' admin listeners
-rates      what two samples say
+sampling   the requests of one sample
+clients    queries of the brokers' admin listeners
+rates      the difference of two samples
 screen     the live view of a terminal (rich)
 
-Owns options, and when it samples. Works against any Kafka, by Admin alone: rates are those of offsets, so records that
-transactions mark their ends with count, too. Clients are known to pybroker's admin listeners alone.
+Owns options, and the time of samples. Works with any Kafka, by Admin only: rates are those of offsets, so transaction
+markers count, too. Only pybroker's admin listeners report clients.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look until somebody ends it, or once, and return 0."""
+    """Sample until the user ends it, or once, and return 0."""
     for name in ("interval", "rows", "most_groups"):
         if getattr(arguments, name) <= 0:
             raise CommandError(f"--{name.replace('_', '-')} {getattr(arguments, name):g}: expected more than 0", 2)

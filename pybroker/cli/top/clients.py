@@ -1,7 +1,7 @@
 """What clients have used of their quotas, as brokers show it on their admin listeners.
 
-Owns the request, and which lines of a page count. Rates are those of two pages (`pybroker.cli.top.rates`). Kafka's
-protocol does not say any of this, and clients without a quota have no lines.
+Owns the request, and the lines of a page that are used. Rates are computed from two pages (`pybroker.cli.top.rates`).
+Kafka's protocol has no such data, and clients without a quota have no lines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 10
 _MOST_BYTES = 64 * 2**20
-"""Of a page; one of 10,000 topics has some megabytes."""
+"""Maximum bytes of a page; with 10,000 topics it has some megabytes."""
 _TEXT = r'"((?:[^"\\]|\\.)*)"'
 _LINE = re.compile(
     rf"^kafka_server_(produce|fetch)_(bytes|throttle_time_seconds)_total{{user={_TEXT},client_id={_TEXT}}} (\S+)$", re.M
@@ -28,16 +28,16 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class Client(NamedTuple):
-    """Who shares a quota."""
+    """The entity of a quota."""
 
     user: str
-    """Empty where users share it."""
+    """Empty where the quota applies to all users."""
     client_id: str
-    """Empty where client ids share it."""
+    """Empty where the quota applies to all client ids."""
 
 
 class ClientUse(NamedTuple):
-    """What a client has used at all brokers that were asked, since each of them knows it."""
+    """The use of a client's quotas at all queried brokers, since each has known the client."""
 
     bytes_in: float = 0.0
     bytes_out: float = 0.0
@@ -45,12 +45,12 @@ class ClientUse(NamedTuple):
 
 
 def parse_addresses(text: str) -> list[tuple[str, int]]:
-    """Return hosts and ports of `host:port,host:port`; raises ConfigError."""
+    """Parse `host:port,host:port`. Raises ConfigError."""
     return [parse_address("--metrics", one) for one in text.split(",")]
 
 
 def ask_clients(addresses: list[tuple[str, int]]) -> Mapping[Client, ClientUse]:
-    """Ask admin listeners for what clients have used; raises CommandError for one that does not answer."""
+    """Query admin listeners for the use by clients. Raises CommandError for one that does not respond."""
     uses: dict[Client, ClientUse] = {}
     for host, port in addresses:
         for client, use in parse_page(_page(host, port)).items():
@@ -60,7 +60,7 @@ def ask_clients(addresses: list[tuple[str, int]]) -> Mapping[Client, ClientUse]:
 
 
 def parse_page(text: str) -> dict[Client, ClientUse]:
-    """Return what a page of metrics says of clients."""
+    """Parse the use by clients from a page of metrics."""
     uses: dict[Client, ClientUse] = {}
     for quota, what, user, client_id, value in _LINE.findall(text):
         client = Client(_unescaped(user), _unescaped(client_id))

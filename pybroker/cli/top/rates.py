@@ -1,7 +1,7 @@
 """What two samples of a cluster say: records a second of topics and partitions, lag of groups and what they make of it,
 bytes a second of clients.
 
-Owns the arithmetic and the order of rows: what is busy first, what lags first. Must not ask, print or know terminals.
+Owns the arithmetic and the order of rows: the highest rate or lag first. Must not query, print or know terminals.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class TopicRow(NamedTuple):
     partitions: int
     rate: float
     records: int
-    """The sum of the ends of its logs."""
+    """The sum of its log end offsets."""
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text."""
+        """Return the row as text."""
         return self.topic, str(self.partitions), rate_text(self.rate), str(self.records)
 
 
@@ -46,7 +46,7 @@ class PartitionRow(NamedTuple):
     end: int
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text."""
+        """Return the row as text."""
         leader = "none" if self.leader is None else str(self.leader)
         return self.topic, str(self.partition), leader, rate_text(self.rate), str(self.end)
 
@@ -58,43 +58,43 @@ class GroupRow(NamedTuple):
     state: str
     partitions: int
     rate: float
-    """Records a second by what it commits."""
+    """Records a second, from its committed offsets."""
     lag: int
 
     @property
     def behind_s(self) -> float | None:
-        """Seconds that it needs for its lag at its rate; None for a group that does not move."""
+        """Return the seconds that the group needs for its lag at its rate; None without a rate."""
         if not self.lag:
             return 0.0
         return self.lag / self.rate if self.rate > 0 else None
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text."""
+        """Return the row as text."""
         behind = self.behind_s
         shown = "-" if behind is None else f"{behind:.0f} s"
         return self.group, self.state, str(self.partitions), rate_text(self.rate), str(self.lag), shown
 
 
 class ClientRow(NamedTuple):
-    """Those who share a quota."""
+    """The entity of a quota."""
 
     user: str
     client_id: str
     bytes_in: float
     """Bytes a second of Produce requests."""
     bytes_out: float
-    """Bytes a second of answers to Fetch."""
+    """Bytes a second of Fetch responses."""
     throttled: float
-    """Seconds that they were to wait for each second; several connections can come to more than one."""
+    """Seconds of throttling a second; several connections can have more than one."""
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text."""
+        """Return the row as text."""
         names = self.user or "*", self.client_id or "*"
         return *names, rate_text(self.bytes_in), rate_text(self.bytes_out), f"{self.throttled:.0%}"
 
 
 class View(NamedTuple):
-    """What there is to show."""
+    """The content of the display."""
 
     seconds: float
     brokers: int
@@ -108,11 +108,11 @@ class View(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Records a second of the whole cluster."""
+        """Return the records a second of the whole cluster."""
         return sum(row.rate for row in self.topics)
 
     def as_json(self) -> dict[str, object]:
-        """The document of `--json`."""
+        """Return the document of `--json`."""
         return {
             "seconds": round(self.seconds, 3),
             "brokers": self.brokers,
@@ -166,7 +166,7 @@ class View(NamedTuple):
 
 
 def build_view(before: Sample, now: Sample) -> View:
-    """Return what happened between two samples."""
+    """Return the differences between two samples."""
     seconds = max(now.at_s - before.at_s, _LEAST_S)
     partitions = [
         PartitionRow(
@@ -210,7 +210,7 @@ def build_view(before: Sample, now: Sample) -> View:
 def _client_rows(
     before: Mapping[Client, ClientUse], now: Mapping[Client, ClientUse], seconds: float
 ) -> Iterator[ClientRow]:
-    """Yield each client's rates, 0 for what is new, or went back as a broker has begun anew."""
+    """Yield each client's rates, 0 for a new client, or for counts that were reset by a restart of a broker."""
     for client, use in now.items():
         earlier = before.get(client, use)
         rates = (max(0.0, last - first) / seconds for first, last in zip(earlier, use, strict=True))
@@ -220,14 +220,14 @@ def _client_rows(
 def _rate(
     before: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int], partition: TopicPartition, seconds: float
 ) -> float:
-    """Return a partition's rate, 0 for one that is new, or whose offset went back as it was made anew or reset."""
+    """Return a partition's rate, 0 for a new one, or one whose offset decreased because it was recreated or reset."""
     if partition not in before or partition not in now:
         return 0.0
     return max(0, now[partition] - before[partition]) / seconds
 
 
 def rate_text(rate: float) -> str:
-    """Return a rate as it is read at a glance."""
+    """Return a rate in a short form."""
     for least, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if rate >= least:
             return f"{rate / (1e3 if unit == 'k' else least):.1f}{unit}"

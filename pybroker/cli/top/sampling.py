@@ -1,6 +1,6 @@
 """What a cluster says of itself at one time: ends of logs, and how far groups have come.
 
-Owns which questions that takes. Must not compute rates: that needs two samples.
+Owns the requests. Must not compute rates: that needs two samples.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ class GroupSample(NamedTuple):
 
     state: str
     offsets: Mapping[TopicPartition, int]
-    """What it has committed."""
+    """Its committed offsets."""
 
 
 class Sample(NamedTuple):
     """A cluster at one time."""
 
     at_s: float
-    """By a clock that only rises."""
+    """Time of a monotonic clock."""
     brokers: int
     leaders: Mapping[TopicPartition, int | None]
-    """Of every partition."""
+    """Partitions of every topic."""
     ends: Mapping[TopicPartition, int]
-    """Log end offsets, of the partitions that have a leader which answers."""
+    """Log end offsets of the partitions with a leader that responds."""
     under_replicated: int
     groups: Mapping[str, GroupSample]
     groups_left_out: int
     clients: Mapping[Client, ClientUse] | None = None
-    """What clients have used of their quotas; None where nobody was asked."""
+    """The use of quotas by clients; None where it was not queried."""
 
 
 def take_sample(admin: Admin, clock: Callable[[], float], *, internal: bool, most_groups: int) -> Sample:
-    """Ask the cluster; raises ClientError. A group that cannot be asked about is left out."""
+    """Query the cluster. Raises ClientError. Groups with errors are omitted."""
     names = admin.list_topics(internal=internal)
     topics = admin.describe_topics(names) if names else []
     leaders: dict[TopicPartition, int | None] = {}

@@ -55,7 +55,7 @@ def show_live(
 
 
 def render(view: View, *, rows: int, title: str) -> Group:
-    """Return what is shown of a view."""
+    """Return the display of a view."""
     from rich.console import Group
     from rich.text import Text
 
