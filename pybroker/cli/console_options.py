@@ -69,8 +69,9 @@ def is_true(value: str) -> bool:
 
 
 def _either(arguments: argparse.Namespace, new: str, old: str) -> Any:
-    """Return the value of the given option. A warning about the old name goes to standard error, so that pipes stay
-    clean.
+    """Return the value of the given option.
+
+    A warning about the old name goes to standard error, so that pipes stay clean.
     """
     by_new, by_old = (getattr(arguments, name.replace("-", "_").replace(".", "_")) for name in (new, old))
     if by_new and by_old:

@@ -51,9 +51,7 @@ def plan_levels(release: str | None, features: Sequence[str], *, is_dynamic: boo
 
 
 def recorded(levels: Mapping[str, int]) -> dict[str, int]:
-    """Return the levels for `bootstrap.checkpoint`, without kraft.version, which is in the voters' snapshot, and level
-    0.
-    """
+    """Return the levels for `bootstrap.checkpoint`, except kraft.version (in the voters' snapshot) and level 0."""
     return {name: level for name, level in levels.items() if level and name != KRAFT_VERSION}
 
 

@@ -96,9 +96,7 @@ def _layout(style: str, properties: Mapping[str, str], *, logs: bool = False) ->
 
 
 def _decoder(name: str | None) -> str | None:
-    """Return the decoder of Kafka's class or its short name, as `org...IntegerDeserializer`, `Integer`, or a `serdes`
-    name.
-    """
+    """Return the decoder for `org...IntegerDeserializer`, `Integer`, or a `serdes` name."""
     if not name:
         return None
     short = name.removeprefix(_DESERIALIZER).removesuffix("Deserializer")

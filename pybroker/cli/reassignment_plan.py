@@ -85,8 +85,9 @@ def replicas_of(admin: Admin, name: str) -> dict[TopicPartition, tuple[int, ...]
 def propose(
     standing: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], seed: int
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Assign replicas to brokers, for each topic with the replication factor of its first partition. Raises
-    CommandError.
+    """Assign replicas to brokers, for each topic with the replication factor of its first partition.
+
+    Raises CommandError.
     """
     rackless = [broker for broker, rack in racks.items() if rack is None]
     if rackless and len(rackless) != len(racks):

@@ -226,8 +226,7 @@ def _put_back(
         copy = Path(name)
         _extract(archive, saved, copy, arguments.file)
         check_metadata_log(copy, clean_shutdown=False, partitions=[])
-        # Topics created after the save leave partition directories: the operator has accepted their loss with the
-        # restore.
+        # Partitions of topics created after the save remain: the operator has accepted that with the restore.
         (copy / DIRECTORY_NAME / ACCEPT_LOSS).touch()
         sync_directory(copy / DIRECTORY_NAME)
         if log.exists():

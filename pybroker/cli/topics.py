@@ -300,9 +300,7 @@ class _Described(NamedTuple):
 
     @property
     def overrides(self) -> list[ConfigEntry]:
-        """Return the configs without defaults, in the order of Kafka's tool, which is that of a Java hash table of all
-        configs.
-        """
+        """Return the configs without defaults, in the order of Kafka's tool: that of a Java hash table."""
         ordered = (self.settings[name] for name in in_hash_order(self.settings))
         return [entry for entry in ordered if entry.source != _DEFAULT_CONFIG]
 

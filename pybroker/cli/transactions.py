@@ -357,9 +357,7 @@ def _open_for_long(admin: Admin, partitions: Sequence[TopicPartition], arguments
 
 
 def _without_coordinator(admin: Admin, long_open: Sequence[_Open]) -> list[_Open]:
-    """Return the transactions that no coordinator will end: no coordinator knows the producer, or its transaction lacks
-    the partition.
-    """
+    """Return the transactions that no coordinator will end: it lacks the producer, or the partition."""
     if not long_open:
         return []
     ids = {one.producer.producer_id for one in long_open}

@@ -108,8 +108,7 @@ class Events:
                 try:
                     print(line, flush=True)
                 except OSError as error:
-                    # The client logs the exception of a delivery callback and continues, so the sending thread raises
-                    # it.
+                    # The client only logs the exception of a delivery callback, so the sending thread raises it.
                     self._failure = error
 
     def watch(self, key: str | None, value: str) -> Callable[[Exception | None, RecordMetadata], None]:

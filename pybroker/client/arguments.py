@@ -136,8 +136,9 @@ def _is_required(init: Callable[..., None]) -> bool:
 
 
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Evaluate the annotations of parameters. The return annotation is skipped: a native class may not be
-    subscriptable.
+    """Evaluate the annotations of parameters.
+
+    The return annotation is skipped: a native class may not be subscriptable.
     """
     written = inspect.unwrap(function)
     parameters = {name: hint for name, hint in written.__annotations__.items() if name != "return"}

@@ -41,8 +41,9 @@ class Output:
 
 
 Transform = Callable[[Sequence[Record]], Iterable[Output]]
-"""Returns the output of the records of one poll. It may be called again with the same records, so it must be free of
-side effects.
+"""Returns the output of the records of one poll.
+
+It may be called again with the same records, so it must be free of side effects.
 """
 
 
@@ -94,10 +95,9 @@ class ConsumeTransformProduce(Closing):
             self.step()
 
     def step(self, timeout_s: float = 1.0) -> int:
-        """Poll once, and commit the output and the offsets. Returns the number of committed input records, 0 without
-        records.
+        """Poll once, and commit the output and the offsets. Returns the number of committed input records.
 
-        After a failed transaction, 0 is returned: the transaction is aborted, and the next step reads its records
+        Returns 0 without records, and after a failed transaction: it is aborted, and the next step reads its records
         again. This includes the loss of partitions to another member of the group.
 
         Raises the exception of `transform` after an abort; ProducerFencedError where another producer uses the
@@ -129,8 +129,9 @@ class ConsumeTransformProduce(Closing):
         return len(records)
 
     def close(self) -> None:
-        """Leave the group and close the clients. A concurrent `step` raises ClosedError, and its transaction is
-        aborted.
+        """Leave the group and close the clients.
+
+        A concurrent `step` raises ClosedError, and its transaction is aborted.
         """
         with self._closing:
             if self._closed:

@@ -20,8 +20,9 @@ _SPECIAL = ("__enter__", "__aenter__", "__iter__", "__next__", "__aiter__", "__a
 
 
 def register(client: object) -> None:
-    """Register a client of this process, so that it raises in a forked child. Its class may list usable names in
-    `_in_child`.
+    """Register a client of this process, so that it raises in a forked child.
+
+    Its class may list usable names in `_in_child`.
     """
     _clients.add(client)
 

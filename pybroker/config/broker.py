@@ -113,8 +113,9 @@ class BrokerConfig(
         self.check_between_keys()
 
     def take(self, given: Mapping[str, str]) -> None:
-        """Set the values in `given` and those derived from them. Raises ConfigError. `between_keys` does the remaining
-        checks.
+        """Set the values in `given` and those derived from them.
+
+        Raises ConfigError. `between_keys` does the remaining checks.
         """
         super().__init__(_with_node_id(given))
         if self.broker_id not in (-1, self.node_id):
@@ -389,9 +390,7 @@ class BrokerConfig(
 
     @property
     def retention_ms(self) -> int:
-        """Return the age in ms after which segments are deleted, -1 for never: log.retention.ms, else minutes, else
-        hours.
-        """
+        """Return the age in ms after which segments are deleted, -1 for never: log.retention.ms, .minutes or .hours."""
         if self.log_retention_ms is not None:
             milliseconds = self.log_retention_ms
         elif self.log_retention_minutes is not None:

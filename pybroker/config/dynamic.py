@@ -133,8 +133,7 @@ def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str 
 
 
 def _without_conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Remove changes, in the order of their names, until the rest is free of conflicts; then restore those without
-    conflict.
+    """Remove changes, in the order of their names, until no conflict is left; then restore those without one.
 
     So every change without a conflict applies. Each change is tested at most twice.
     """
@@ -235,8 +234,9 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
 
 
 def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
-    """Check a number of threads by Kafka's rule: at most doubled, at least half (rounded down). Returns the error or
-    None.
+    """Check a number of threads by Kafka's rule: at most doubled, at least half (rounded down).
+
+    Returns the error or None.
     """
     before, after = current.log_cleaner_threads, made.log_cleaner_threads
     if after < before // 2:

@@ -56,8 +56,9 @@ class NodeProcess:
     """The process of one node, started here; at most one runs at a time."""
 
     def __init__(self, node: NodeLayout, wrapper: Sequence[str] = ()) -> None:
-        """Prepare the process. `wrapper` is a program that executes the node in its place, as `ip netns exec NAME`
-        does.
+        """Prepare the process.
+
+        `wrapper` is a program that executes the node in its place, as `ip netns exec NAME` does.
         """
         self.node = node
         self._wrapper = tuple(wrapper)
@@ -89,8 +90,7 @@ class NodeProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=Path.cwd(),
-                # Ctrl-C on a terminal must reach only the program that started the cluster, which ends the nodes in
-                # order.
+                # Ctrl-C must reach only the program that started the cluster, which ends the nodes in order.
                 start_new_session=True,
             )
 
@@ -105,8 +105,9 @@ class NodeProcess:
             self._process.send_signal(number)
 
     def ended(self, within_s: float) -> int:
-        """Wait for the end and return the exit status. After the timeout the process is killed, and NodeFailedError
-        raised.
+        """Wait for the end and return the exit status.
+
+        After the timeout the process is killed, and NodeFailedError raised.
         """
         process = self._process
         if process is None:
@@ -169,8 +170,7 @@ def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
         for descriptor, _ in ready:
             process = waiting.pop(descriptor)
             poll.unregister(descriptor)
-            # The ready line is the only output on standard output. If the process ends first, it closes the pipe
-            # without output.
+            # Standard output has only the ready line. It is closed without output if the process ends first.
             if not os.read(descriptor, 4096):
                 status = process._running().wait()
                 raise NodeFailedError(

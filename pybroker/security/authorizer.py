@@ -167,9 +167,7 @@ def denied(requester: Requester, actions: Iterable[Action]) -> Sequence[Action]:
 def allowed(
     requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_asked: bool = True
 ) -> bool:
-    """Whether an operation on a resource is allowed; `is_asked` is false where the client did not attempt the
-    operation.
-    """
+    """Whether an operation is allowed on a resource; `is_asked` is false where the client did not attempt it."""
     judge = requester.authorizer
     if judge is None:
         return True

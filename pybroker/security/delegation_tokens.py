@@ -38,8 +38,9 @@ class TokenLogin(msgspec.Struct, frozen=True):
     """The values for verifying a login by token."""
 
     credential: Callable[[], ScramCredential]
-    """Returns the credential. The first call for a token computes thousands of hashes: not for the loop. For any
-    thread.
+    """Returns the credential.
+
+    The first call for a token computes thousands of hashes: not for the loop. For any thread.
     """
     user: str
     """The principal of the client: the token's owner."""
@@ -56,8 +57,7 @@ class DelegationTokens:
         self._image = image
         self.wall_ms = wall_ms
         """Returns the current time, ms since 1970."""
-        # Invariant: `_ids` has the ids of `_followed` by HMAC. Credentials of removed tokens are removed with the next
-        # removed token.
+        # Invariant: `_ids` has the ids of `_followed` by HMAC. Removed tokens' credentials are removed later.
         self._followed: PersistentMap[DelegationToken] = PersistentMap()
         self._ids: dict[bytes, str] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}

@@ -21,8 +21,9 @@ _MOST_AT_A_TIME = 4
 
 
 def written_address(name: str) -> str | None:
-    """Return the address that a text is, None for a name. The zone (RFC 4007: `%eth0`) is removed: clients have none
-    here.
+    """Return the address that a text is, None for a name.
+
+    The zone (RFC 4007: `%eth0`) is removed: clients have none here.
     """
     try:
         return str(ipaddress.ip_address(ipaddress.ip_address(name).packed))

@@ -138,8 +138,9 @@ class MutationCharge:
         """Throttle time in ms; 0 where the client is within its quota."""
 
     def take(self, partitions: int) -> bool:
-        """Count partitions. Returns False, without counting, where a strict client's bucket is negative. 0 always
-        succeeds.
+        """Count partitions.
+
+        Returns False, without counting, where a strict client's bucket is negative. 0 always succeeds.
         """
         bucket = self._bucket
         if self._is_strict and partitions and bucket.tokens < 0:

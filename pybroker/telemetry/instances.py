@@ -65,8 +65,7 @@ class Instances:
         self._most = most
         # In the order of their last requests.
         self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
-        # The last instance on each connection. Invariant: one entry for each connection with a request for
-        # subscriptions.
+        # The last instance of each connection. Invariant: one entry for each connection with a request.
         self._by_connection: dict[int, bytes] = {}
         self._swept_at = 0
 

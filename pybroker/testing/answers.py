@@ -118,9 +118,7 @@ def narrowed_versions(
     context: RequestContext,
     limits: Mapping[int, tuple[int, int] | None],
 ) -> bytes:
-    """Return the ApiVersions response in which the APIs of `limits` (by key) have these versions, or are missing
-    (None).
-    """
+    """Return the ApiVersions response with these versions of the APIs in `limits` (by key), or without (None)."""
     own = limits.get(api.key)
     low, high = own or (api.min_version, api.max_version)
     if not low <= request.version <= high:

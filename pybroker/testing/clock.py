@@ -52,8 +52,7 @@ class SteppedClock(Clock):
 
     async def sleep(self, delay_s: float) -> None:
         """Wait until the clock has advanced by `delay_s` seconds."""
-        # No local variable refers to the task. The exception of a cancelled task refers to this frame, so that would be
-        # a cycle.
+        # No local variable refers to the task, whose exception refers to this frame: that would be a cycle.
         self._rest(asyncio.current_task())
         slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         timer = self.call_later(delay_s, partial(_end, slept))
@@ -72,9 +71,7 @@ class SteppedClock(Clock):
         self._awake.clear()
 
     async def advance(self, by_ms: int) -> None:
-        """Advance the clock, run the timers that are due in order, and wait until the background tasks among them are
-        done.
-        """
+        """Advance the clock, run the due timers in order, and wait until their background tasks are done."""
         self._ahead_ms += by_ms
         now = self.steady_ms()
         for timer in sorted(self._timers, key=lambda timer: timer.due_ms):

@@ -108,8 +108,7 @@ class Cluster:
         temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="pybroker-cluster-") if directory is None else directory)
         self._local = LocalCluster(self.directory, [_reserve(ports) for ports in self._reserved], given, racks=racks)
-        # Neither processes nor a temporary directory must outlive the process, whatever happens to this object and the
-        # test.
+        # Neither node processes nor a temporary directory must outlive this process, whatever happens to the test.
         removed = self.directory if temporary else None
         self._finalizer = weakref.finalize(self, _end, self._local, self._reserved, removed, os.getpid())
         atexit.register(self._finalizer)

@@ -263,9 +263,7 @@ def _may_concern(fault: Fault, request: Request) -> bool:
 
 
 def _needs_partitions(fault: Fault, request: Request) -> bool:
-    """Return whether the effect of a fault on a Fetch is unknown because the request omits the partitions of its
-    session.
-    """
+    """Return whether a fault's effect is unknown, since a Fetch omits the partitions of its session."""
     if not is_of_a_session(request):
         return False
     outcome = fault.outcome

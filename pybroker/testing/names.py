@@ -19,8 +19,9 @@ __tracebackhide__ = True
 
 
 def api_named(name: str) -> RegisteredApi:
-    """Return an API by Kafka's name. Raises ValueError with the nearest name, and TypeError for a value that is no
-    text.
+    """Return an API by Kafka's name.
+
+    Raises ValueError with the nearest name, and TypeError for a value that is no text.
     """
     if not isinstance(name, str):
         raise TypeError(f"api={name!r}: expected an API's name such as 'Produce'")

@@ -97,9 +97,7 @@ class Security:
         return given
 
     def scram_users(self) -> list[list[ScramUpsertion]]:
-        """Return the SCRAM users of each mechanism in AlterUserScramCredentials' form; computes thousands of hashes
-        each.
-        """
+        """Return AlterUserScramCredentials' users of each mechanism; computes thousands of hashes each."""
         if not self.asks_password:
             return []
         return [

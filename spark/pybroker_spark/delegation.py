@@ -151,7 +151,7 @@ class Delegation:
                         asked.describe_cluster()
                     break
                 except UnreachableError:
-                    break  # It is away, and learns of the token before it serves anybody again.
+                    break  # The broker is down. It gets the token before it serves clients again.
                 except AuthenticationError:
                     if time.monotonic() > deadline:
                         raise

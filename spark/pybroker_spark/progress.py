@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def source_metrics(source: SourceProgress) -> dict[str, str]:
-    """Return `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` and `avgOffsetsBehindLatest` of one source of a
-    micro-batch.
+    """Return minOffsetsBehindLatest, maxOffsetsBehindLatest and avgOffsetsBehindLatest of a micro-batch's source.
 
     They equal `metrics` of Spark's Kafka connector; the result is empty before the first micro-batch.
     """

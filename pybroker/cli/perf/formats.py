@@ -25,9 +25,7 @@ CONSUMER_DETAILED_HEADER = (
 
 
 def metric_lines(values: Iterable[MetricValue]) -> list[str]:
-    """Return the lines of `--print-metrics`: Kafka's `ToolsUtils.printMetrics`, after an empty line; none without
-    metrics.
-    """
+    """Return the lines of Kafka's `ToolsUtils.printMetrics`, after an empty line; none without metrics."""
     rows = sorted((f"{one.group}:{one.name}:{_java_map(one.tags)}", one.value) for one in values)
     if not rows:
         return []

@@ -95,8 +95,9 @@ class AclCalls:
 
     @retried
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
-        """Delete the entries that match the filters, and return them. Raises BrokerError for the first that is
-        rejected.
+        """Delete the entries that match the filters, and return them.
+
+        Raises BrokerError for the first that is rejected.
         """
         request = delete.DeleteAclsRequest(filters=[delete.DeleteAclsFilter(**_filter(one)) for one in filters])
         async with self.cluster.node(ANY) as connection:

@@ -114,8 +114,9 @@ class AsyncAdmin(
 
     @retried
     async def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
-        """Delete topics by name. Raises BrokerError for the first that was rejected, with the errors of others as
-        notes.
+        """Delete topics by name.
+
+        Raises BrokerError for the first that was rejected, with the errors of others as notes.
         """
         states = [delete.DeleteTopicState(name=name) for name in names]
         request = delete.DeleteTopicsRequest(
@@ -132,9 +133,7 @@ class AsyncAdmin(
 
     @retried
     async def list_topics(self, *, internal: bool = False) -> list[str]:
-        """Return the names of all topics, sorted; Kafka's internal topics (`__consumer_offsets` ...) only with
-        `internal`.
-        """
+        """Return the names of all topics, sorted; internal topics (`__consumer_offsets` ...) only with `internal`."""
         _, answer = await self.cluster.metadata(None)
         return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
 
@@ -190,11 +189,10 @@ class AsyncAdmin(
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
-        """Return the first offset at or after a timestamp (ms, or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`) of each
-        partition.
+        """Return the first offset at or after a timestamp (ms, `EARLIEST`, `LATEST` or `MAX_TIMESTAMP`).
 
-        With `read_committed` the latest offset is the last stable offset. Raises BrokerError for the first partition
-        that was rejected.
+        Returns an offset for each partition. With `read_committed` the latest is the last stable offset. Raises
+        BrokerError for the first partition that was rejected.
         """
         leaders = await find_leaders(self.cluster, wanted)
         raise_first(leaders.refused.values())

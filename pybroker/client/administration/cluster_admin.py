@@ -37,8 +37,7 @@ class ClusterCalls:
 
     @retried
     async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
-        """Return the cluster id, the controller and the brokers; an admin of controllers gets controllers in place of
-        brokers.
+        """Return the cluster id, the controller and the brokers, or controllers from an admin of controllers.
 
         With `include_fenced` the result includes fenced brokers. Raises UnservedApiError where the cluster, older
         than Kafka 4.0, does not return them.
@@ -70,9 +69,7 @@ class ClusterCalls:
 
     @retried
     async def describe_features(self) -> dict[str, FeatureDescription]:
-        """Return the features of the cluster by name (KIP-584): the finalized level, and the levels that a broker
-        supports.
-        """
+        """Return the features of the cluster by name (KIP-584): the finalized and the supported levels."""
         async with self.cluster.node(ANY) as connection:
             await connection.learn_versions()
             return connection.features
@@ -121,8 +118,9 @@ class ClusterCalls:
 
     @retried
     async def describe_quorum(self) -> QuorumDescription:
-        """Return the voters and observers of the metadata log, and the log end offset of each (KIP-595). Raises
-        BrokerError.
+        """Return the voters and observers of the metadata log, and the log end offset of each (KIP-595).
+
+        Raises BrokerError.
         """
         partition = quorum.PartitionData(partition_index=0)
         request = quorum.DescribeQuorumRequest(

@@ -67,8 +67,9 @@ class ConfigCalls:
     async def alter_configs(
         self, name: str, changes: Sequence[ConfigChange], resource_type: int = TOPIC, *, validate_only: bool = False
     ) -> None:
-        """Change settings of a resource, all or none; `BROKER` without a name changes them for all nodes. Raises
-        BrokerError.
+        """Change settings of a resource, all or none; `BROKER` without a name changes them for all nodes.
+
+        Raises BrokerError.
         """
         resource = alter.AlterConfigsResource(
             resource_type=resource_type,

@@ -41,9 +41,7 @@ class GroupCalls:
     async def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None
     ) -> list[GroupListing]:
-        """Return the groups of all brokers, sorted by id; filtered by states, types and protocol types where these are
-        given.
-        """
+        """Return the groups of all brokers, sorted by id, filtered by states, types and protocol types."""
         _, metadata = await self.cluster.metadata(())
         request = listing.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         found: dict[str, GroupListing] = {}
@@ -86,8 +84,7 @@ class GroupCalls:
     async def list_group_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition] | None = None, *, stable: bool = False
     ) -> Offsets:
-        """Return the committed offsets of a group, of all partitions or of some. Partitions without an offset are
-        omitted.
+        """Return the committed offsets of a group, of all partitions or of some, without missing ones.
 
         Raises BrokerError.
         """

@@ -35,8 +35,7 @@ class LogDirCalls:
 
     @retried
     async def alter_replica_log_dirs(self, paths: Mapping[Replica, str]) -> dict[Replica, BrokerError | None]:
-        """Start moves of replicas to other log directories of their brokers, by absolute path; None where a move has
-        started.
+        """Start moves of replicas to other log directories of their brokers, by absolute path. None: started.
 
         `describe_log_dirs` returns the progress. A move to the directory of the current replica cancels a move in
         progress.

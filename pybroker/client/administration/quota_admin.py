@@ -40,8 +40,7 @@ class QuotaCalls:
     async def describe_client_quotas(
         self, components: Mapping[str, NameFilter] | None = None, *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the limits of entities that match all components: a name, None for the default, or `ANY_NAME`, by
-        type.
+        """Return the limits of entities that match all components, by type: a name, None (default) or `ANY_NAME`.
 
         With `strict`, entities with further components are omitted. Without components all match. Raises
         BrokerError.

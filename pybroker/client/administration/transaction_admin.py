@@ -80,8 +80,9 @@ class TransactionCalls:
         ]
 
     async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-        """Return the states of transactional ids from their coordinators. Raises BrokerError
-        (TRANSACTIONAL_ID_NOT_FOUND).
+        """Return the states of transactional ids from their coordinators.
+
+        Raises BrokerError (TRANSACTIONAL_ID_NOT_FOUND).
         """
         asked = (self._describe(one) for one in transactional_ids)
         found = await asyncio.gather(*asked, return_exceptions=True)

@@ -72,8 +72,7 @@ class Holdings:
     ) -> None:
         other = holders.get(partition)
         ours = _number(self.claims[member_id].generation)
-        # The other member is compared by the generation of its subscription, not of its user data, as in Kafka's
-        # assignor.
+        # The other member's generation is that of its subscription, not of its user data, as in Kafka.
         theirs = NO_GENERATION - 1 if other is None else _number(members[other].generation)
         if other is not None and ours < theirs:
             return

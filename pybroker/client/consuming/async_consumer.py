@@ -149,9 +149,7 @@ class AsyncConsumer(
             self._driver.subscribe(keeps, reason)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions without group membership, each from its committed offset, or as `auto.offset.reset`
-        defines.
-        """
+        """Read these partitions without group membership, from committed offsets, or as `auto.offset.reset`."""
         self._open()
         if self._driver is not None:
             raise ClientError("topics are subscribed to: unsubscribe first")
@@ -215,8 +213,7 @@ class AsyncConsumer(
         return self
 
     async def __anext__(self) -> Record[Key, Value]:
-        """Return the next record, without a timeout; stops when the consumer is closed. The position follows each
-        record.
+        """Return the next record, and advance the position; stops when the consumer is closed.
 
         Raises as `poll`, and ClientError without a subscription or assignment.
         """

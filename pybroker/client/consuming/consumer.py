@@ -275,8 +275,7 @@ class Consumer(Closing, Generic[Key, Value]):
             work.close()
             raise ClosedError("the consumer is closed")
         jobs: _Jobs = queue.SimpleQueue()
-        # Invariant: the thread that pops the coroutine decides whether it begins: the loop's, or after an interrupt,
-        # this one.
+        # Invariant: the thread that pops the work decides whether it begins: the loop's, or this one at an interrupt.
         unbegun = [work]
         tasks: list[asyncio.Task[Any] | None] = []
 

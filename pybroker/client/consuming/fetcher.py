@@ -51,9 +51,7 @@ def starts_of(
 
 
 class _Assigned:
-    """The common part of both fetchers: settings, assignment, and records that were taken from the engine but not
-    returned.
-    """
+    """The common part of both fetchers: settings, assignment, and records that were taken but not returned."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, object] | None = None) -> None:
         self.settings = FetcherSettings.of_client(bootstrap_servers, properties)

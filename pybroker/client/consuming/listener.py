@@ -19,16 +19,18 @@ async def invoke_directly(function: Callable[..., Any], *arguments: object) -> N
 
 
 class RebalanceListener:
-    """Override the methods that you need. With `AsyncConsumer` they may be coroutine functions. They may commit, seek
-    and query.
+    """Override the methods that you need.
+
+    With `AsyncConsumer` they may be coroutine functions. They may commit, seek and query.
     """
 
     def on_revoked(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
         """Called before partitions are revoked: the last chance to commit their offsets."""
 
     def on_assigned(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:
-        """Called with the new partitions after every rebalance, also with none. A `seek` here sets their first
-        position.
+        """Called with the new partitions after every rebalance, also with none.
+
+        A `seek` here sets their first position.
         """
 
     def on_lost(self, partitions: Sequence[TopicPartition], /) -> Awaitable[None] | None:

@@ -56,9 +56,7 @@ class RecordColumns:
         return self._native.rows
 
     def __bool__(self) -> bool:
-        """True: `take` returns None where nothing has arrived, and columns without rows where only the position
-        advanced.
-        """
+        """True, also without rows: then only the position advanced. `take` returns None where nothing arrived."""
         return True
 
     @property

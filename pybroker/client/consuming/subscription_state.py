@@ -187,8 +187,7 @@ class SubscriptionState:
         return records
 
     def format(self, layout: native.RecordFormat, most: int, max_bytes: int) -> native.FormattedRecords | None:
-        """Return at most that many records of one partition as text, without Python objects; None where none have
-        arrived.
+        """Return at most that many records of one partition as text; None where none have arrived.
 
         Raises the fetcher's error, and ClientError while iteration has records ready.
         """
@@ -248,8 +247,9 @@ class SubscriptionState:
             raise ClientError("rows that take_columns has ready cannot be read as records: call take_columns, or seek")
 
     def take_ahead(self, most: int) -> bool:
-        """Prepare at most that many records for `next_ahead`. Returns whether there are any. Raises the fetcher's
-        error.
+        """Prepare at most that many records for `next_ahead`.
+
+        Returns whether there are any. Raises the fetcher's error.
         """
         if not self._ahead:
             self._given = None

@@ -208,8 +208,9 @@ class TopicWatch:
         return RetryBudget(Backoff.of(self._settings), longest_ms, "default.api.timeout.ms", began)
 
     def _report_trouble(self, budget: RetryBudget, trouble: ClientError) -> float:
-        """Log the error that prevents reading, or have the next call raise it. Returns the seconds until the next
-        check.
+        """Log the error that prevents reading, or have the next call raise it.
+
+        Returns the seconds until the next check.
         """
         now = asyncio.get_running_loop().time()
         pause_s = budget.step_failed(now, draw_jitter())

@@ -56,8 +56,7 @@ class ClassicDriver(MembershipDriver):
                 session_timeout_s=settings.session_timeout_ms / 1000,
                 heartbeat_interval_s=settings.heartbeat_interval_ms / 1000,
                 max_poll_interval_s=settings.max_poll_interval_ms / 1000,
-                # One assignor that is not cooperative makes the consumer revoke all partitions at each rebalance
-                # (KIP-429).
+                # With one assignor that is not cooperative, every rebalance revokes all partitions (KIP-429).
                 cooperative=all(assignor.cooperative for assignor in assignors),
             )
         )
@@ -104,9 +103,7 @@ class ClassicDriver(MembershipDriver):
             self.wake()
 
     async def leave(self, reason: str, /) -> None:
-        """Send LeaveGroup to the coordinator, unless the member is static: the group keeps it until its session
-        expires.
-        """
+        """Send LeaveGroup to the coordinator, unless the member is static and kept until its session expires."""
         member_id, _, instance_id = self.identity()
         waits = self.member.state in (ClassicState.JOINING, ClassicState.SYNCING)
         self.drive(Left())

@@ -127,9 +127,7 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def controller(self) -> AsyncIterator[Connection]:
-        """Yield a connection to the node that changes metadata: with KRaft any broker, which forwards to the
-        controller.
-        """
+        """Yield a connection to a node that changes metadata: any KRaft broker, which forwards to the controller."""
         controller_id = (
             await self._find_controller() if self.asks_controllers else (await self.metadata(()))[1].controller_id
         )
@@ -205,8 +203,7 @@ class Cluster:
         again: Collection[int] = ASK_AGAIN,
         kind: int = GROUP,
     ) -> Answer:
-        """Send a request to a coordinator until it is available and has loaded its state, for at most
-        default.api.timeout.ms.
+        """Send a request to a coordinator, with retries for at most default.api.timeout.ms while it is not ready.
 
         `ask` returns the response and its error code, or 0; codes of `again` are retried. Raises the error of the
         last attempt: BrokerError for an error code, UnreachableError.

@@ -52,8 +52,9 @@ class RetryBudget(Struct, eq=False):
         return max(0.0, self.began + self.timeout_ms / 1000 - now)
 
     def step_failed(self, now: float, jitter: float) -> float | None:
-        """Count a failed attempt. Returns the back-off before the next one in seconds, None where no time is left for
-        it.
+        """Count a failed attempt.
+
+        Returns the back-off before the next one in seconds, None where no time is left for it.
         """
         self.failures += 1
         pause = self.backoff.after(self.failures, jitter)

@@ -1,5 +1,4 @@
-"""The producer over asyncio: records are appended to batches on the event loop, acknowledgements complete their
-futures.
+"""The producer over asyncio: sends append to batches on the event loop, acknowledgements complete futures.
 
 A send starts no thread. It waits only while its topic's metadata is missing or `buffer.memory` is full. The engine
 reports acknowledgements in groups: it wakes the loop by a descriptor, and all their futures complete at that

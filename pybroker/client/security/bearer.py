@@ -169,9 +169,7 @@ def _end_of(token: BearerToken) -> float | None:
 
 
 class _Renewal:
-    """Fetches the next token before the last one expires (`sasl.login.refresh.*`), while the credentials are
-    referenced.
-    """
+    """Fetches the next token before the last one expires (`sasl.login.refresh.*`), until the credentials are freed."""
 
     def __init__(
         self,

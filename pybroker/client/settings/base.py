@@ -102,8 +102,7 @@ class ClientSettings(Settings):
 
     @classmethod
     def without_effect(cls, properties: Mapping[str, Any]) -> list[str]:
-        """Return the keys of `properties` that have no effect, sorted: other clients' keys, and those that nothing
-        reads.
+        """Return the keys of `properties` that have no effect, sorted: other clients' keys, and unused ones.
 
         A key with its default value, or an unknown key, is included only when it is not declared for this client.
         """

@@ -29,8 +29,9 @@ def offset_reset() -> Key[str]:
 
 
 def reset_duration_ms(text: str) -> int | None:
-    """Return the duration of a reset `by_duration` in ms; None for other resets. Raises SettingError for an invalid
-    one.
+    """Return the duration of a reset `by_duration` in ms; None for other resets.
+
+    Raises SettingError for an invalid one.
     """
     kind, _, duration = text.partition(":")
     return parse_duration_ms(duration) if kind == _BY_DURATION else None

@@ -51,8 +51,9 @@ Answer = TypeVar("Answer")
 
 _FEATURE = "transaction.version"
 _LAST_VERSIONS_OF_CLIENTS = {24: 3, 28: 4}
-"""By API key, the last version in which clients add partitions and offsets in advance. Later versions are for brokers,
-or add them implicitly.
+"""By API key, the last version in which clients add partitions and offsets in advance.
+
+Later versions are for brokers, or add them implicitly.
 """
 _PAUSE_MS, _LONGEST_PAUSE_MS = 20, 50
 """Back-off of retries. Mostly the coordinator completes the previous transaction, in milliseconds (KAFKA-5482)."""
@@ -89,8 +90,9 @@ class TransactionDriver:
         self._engine.begin(now.producer_id, now.epoch, now.is_implicit)
 
     def begin_end(self, *, commits: bool) -> None:
-        """Start the end of the transaction: accept no more records, before the flush. Raises TransactionError,
-        TransactionStateError.
+        """Start the end of the transaction: accept no more records, before the flush.
+
+        Raises TransactionError, TransactionStateError.
         """
         self.note_failure()
         if commits or self.machine.transaction.state is _S.FATAL:

@@ -103,9 +103,7 @@ class Transaction(msgspec.Struct):
     is_known: bool = False
     """Whether the coordinator may know the open transaction, so that it must be ended there."""
     needs_epoch: bool = False
-    """Whether the next transaction requires another epoch: sequence numbers are lost, or the content of this one is
-    unknown.
-    """
+    """Whether the next transaction requires another epoch: sequence numbers, or this one's content, are unknown."""
     failure: Failure | None = None
 
     def move(self, trigger: TransactionTrigger) -> None:

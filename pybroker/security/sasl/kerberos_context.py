@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 class AcceptedContext(LibraryContext):
-    """One client's context, with the broker's keys. Keys are read for each context, so a changed key table applies at
-    once.
+    """One client's context, with the broker's keys. Keys are read each time, so a changed key table applies.
+
+    Keys are read for each context, so a changed key table applies at once.
     """
 
     def __init__(self, settings: KerberosSettings) -> None:

@@ -140,8 +140,7 @@ class ScramExchange:
             return Refused("the last message has what is not base64")
         if channel != begun.gs2.encode():
             return Refused("the client has been made to speak of another channel binding than it meant")
-        # The nonce is compared completely (RFC 5802, CVE-2024-56128). Kafka also rejects the wrong one of librdkafka
-        # before 2.6.1.
+        # Compared completely (RFC 5802, CVE-2024-56128). As Kafka, this rejects librdkafka before 2.6.1.
         if not hmac.compare_digest(found["nonce"], begun.nonce):
             return Refused("the nonce is not that of this exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()

@@ -56,8 +56,7 @@ def audit(records: DataFrame, expected: Sequence[Expected] = ()) -> Report:
 
 @contextmanager
 def _batches_by_rows_alone(spark: SparkSession) -> Iterator[None]:
-    """Disable the byte limit of Arrow batches, since Spark sums a batch's bytes at each row, which dominates the
-    runtime.
+    """Disable the byte limit of Arrow batches: Spark sums a batch's bytes at each row, which takes most of the time.
 
     Rows that only contain stamps need no such limit; at its maximum it is ignored.
     """

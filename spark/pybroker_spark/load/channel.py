@@ -1,5 +1,4 @@
-"""The channel between the driver and its tasks while a job runs: one connection for each task, one line of JSON a
-message.
+"""The channel between the driver and its tasks: a connection for each task, a line of JSON for each message.
 
 Spark returns the result of a task only after its end, and nothing of a lost task. So tasks send their rows here,
 where they are visible at once and survive the task. Owns sockets, framing, and mutual authentication of both ends;

@@ -54,8 +54,7 @@ class NativeProducer(PacedProducer):
             send.send_random_letters(plan.topic, next(self._round), plan.record_size, count, due)
 
     def _drain(self, orders: Orders) -> None:
-        # The engine fails every record after delivery.timeout.ms, which ends this loop; an order to stop ends it
-        # sooner.
+        # The engine fails every record after delivery.timeout.ms, which ends this loop unless a stop order does.
         patience, drained = _PATIENCE_S, False
         while patience > 0 and not drained:
             try:

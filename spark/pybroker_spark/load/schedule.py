@@ -36,8 +36,9 @@ class Portion:
 
 
 class Schedule:
-    """A sequence of steps, until they end or `records` are sent. Overdue records of a step are sent before the next
-    step's.
+    """A sequence of steps, until they end or `records` are sent.
+
+    Overdue records of a step are sent before the next step's.
     """
 
     def __init__(self, steps: Sequence[Step], records: int | None = None) -> None:

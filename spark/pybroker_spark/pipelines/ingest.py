@@ -70,8 +70,7 @@ def records(
     headers: str | None = None,
     max_request_size: int = MAX_REQUEST_SIZE,
 ) -> DataFrame:
-    """Return rows as records (topic, key, value, headers, error): valid ones for `topic`, others for
-    `dead_letter_topic`.
+    """Return rows as records (topic, key, value, headers, error), for `topic` or `dead_letter_topic`.
 
     `key`, `timestamp`, `partition` and `headers` are paths to columns of the row; records have the columns
     `timestamp` and `partition` where those are given. Without a dead-letter topic the first invalid row fails the

@@ -1,5 +1,4 @@
-"""`pybroker-spark ledgers`: list the ledgers of streaming writes, and delete those of queries that do not exist any
-more.
+"""`pybroker-spark ledgers`: list the ledgers of streaming writes, and delete those without a query.
 
 Owns options, the table and the exit status: 0 done, 1 failed, 2 an invalid option, nothing was deleted.
 """

@@ -52,9 +52,7 @@ def _sized(part: object) -> bytes:
 
 
 class Sum:
-    """A multiset of rows as two numbers: equal multisets have equal sums, different ones do not (except with chance
-    2^-128).
-    """
+    """A multiset of rows as two numbers: equal multisets have equal sums, others only with chance 2^-128."""
 
     __slots__ = ("rows", "total")
 

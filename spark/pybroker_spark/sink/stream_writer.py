@@ -1,5 +1,4 @@
-"""Spark's interface of the streaming write: a writer created for every batch, at planning and again for commit or
-abort.
+"""Spark's interface of the streaming write: one writer for each batch, and another for its commit or abort.
 
 Owns the mapping of Spark's calls to query, batch and task, and the messages from tasks to the commit. At planning
 neither query nor batch is known, so tasks read from the ledger whether their batch is done.

@@ -19,8 +19,9 @@ class LeaderWatch:
         """Sum of the increases of all partitions' leader epochs since the first call with the partition."""
 
     def compare(self, topics: Iterable[TopicDescription]) -> str | None:
-        """Add current metadata. Returns a text with the partitions whose leader has changed since the last call, or
-        None.
+        """Add current metadata.
+
+        Returns a text with the partitions whose leader has changed since the last call, or None.
         """
         met = []
         for topic in topics:
