@@ -114,7 +114,7 @@ class MutationQuotas:
         return uses, len(buckets) - len(uses)
 
     def _forget(self, now: float) -> None:
-        """Remove buckets that were not charged for the whole span: they are full at any rate."""
+        """Remove nonnegative buckets that were not charged for the whole span: they are full at any rate."""
         self._buckets = {
             owner: bucket
             for owner, bucket in self._buckets.items()

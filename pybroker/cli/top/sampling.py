@@ -32,7 +32,7 @@ class Sample(NamedTuple):
     """Time of a monotonic clock."""
     brokers: int
     leaders: Mapping[TopicPartition, int | None]
-    """Partitions of every topic."""
+    """The leader of every partition; None without one."""
     ends: Mapping[TopicPartition, int]
     """Log end offsets of the partitions with a leader that responds."""
     under_replicated: int

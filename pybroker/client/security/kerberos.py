@@ -46,7 +46,7 @@ class Context(Protocol):
         """Sign a message for the broker."""
 
     def unwrap(self, token: bytes) -> bytes:
-        """Return what the broker has signed."""
+        """Verify a message of the broker, and return its content."""
 
 
 class Initiation:
