@@ -9,6 +9,7 @@ pub(crate) mod connection_number;
 pub(crate) mod identity;
 mod in_work;
 mod memory;
+pub(crate) mod read_state;
 pub(crate) mod response;
 pub(crate) mod slot;
 mod timing;
@@ -21,6 +22,7 @@ use rustix::io::Errno;
 
 use crate::accepting::accepted::Accepted;
 use crate::connection::identity::Authentication;
+use crate::connection::read_state::ReadState;
 use crate::connection::response::{Progress, Response};
 pub use crate::connection::slot::{Asked, Closing, Parked, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
@@ -73,22 +75,14 @@ pub struct Connection {
     pub software: Option<Arc<Software>>,
     /// The client as the authorizer knows it, after the first lookup.
     who: Option<Who>,
-    /// The request that waits for the control plane; nothing further is read meanwhile.
-    pub parked: Option<Parked>,
-    /// Whether the next frame waits for the control plane's decision; nothing further is read meanwhile.
-    pub intercepted: bool,
-    /// Whether the control plane has yet to map the client's certificate to a principal; nothing further is read meanwhile.
-    pub unnamed: bool,
+    /// The reason why the next request does not begin.
+    pub reading: ReadState,
     /// The request from which on responses are dropped; set only by a decision of the control plane.
     pub unanswered: Option<Unanswered>,
     /// The client's quotas, and the end of a mute.
     pub metering: Metering,
-    /// Whether the connection waits for a slot of `queued.max.requests`.
-    pub throttled: bool,
     /// Whether and when the connection closes; nothing further is read then.
     pub closing: Option<Closing>,
-    /// Whether the connection owns a slot for its next control request.
-    pub has_room: bool,
     /// Whether the connection waits for memory for its next request ([`crate::limits::request_memory`]).
     pub waits_for_memory: bool,
     /// Whether the peer has closed its side: its requests need not wait for data.
@@ -145,13 +139,9 @@ impl Connection {
             accepted,
             software: None,
             who: None,
-            parked: None,
-            intercepted: false,
-            unnamed: false,
+            reading: ReadState::Ready,
             unanswered: None,
             metering: Metering::default(),
-            throttled: false,
-            has_room: false,
             waits_for_memory: false,
             peer_closed: false,
             muted: false,
@@ -193,11 +183,8 @@ impl Connection {
             && self.out.is_empty()
             && self.consumed == self.input.len()
             && self.closing.is_none()
-            && self.parked.is_none()
-            && !self.intercepted
-            && !self.unnamed
+            && self.reading.is_ready()
             && self.unanswered.is_none()
-            && !self.throttled
             && !self.metering.is_stopped()
             && !self.waits_for_memory
             && self.reserved == 0
@@ -408,12 +395,12 @@ impl Connection {
         self.release();
     }
 
-    /// Removes the parked request's slot without a response (`acks=0`). It is the last slot: nothing is read behind a parked
-    /// request.
-    pub fn drop_parked_slot(&mut self) {
-        if matches!(self.slots.back(), Some(Request { slot: Slot::Parked(_), .. })) {
-            self.slots.pop_back();
-        }
+    /// Removes the last request without a response (`acks=0`), and returns its times. Nothing is read behind a parked request,
+    /// so it is the last one too.
+    pub fn drop_last_slot(&mut self) -> Option<RequestTimes> {
+        let is_parked = matches!(self.slots.back(), Some(Request { slot: Slot::Parked(_), .. }));
+        let last = if is_parked { self.slots.pop_back() } else { None };
+        last.map(|last| last.times)
     }
 
     fn release(&mut self) {

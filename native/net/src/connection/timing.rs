@@ -24,6 +24,14 @@ impl Connection {
         Some(&mut self.request_mut(request)?.times)
     }
 
+    /// Records that a request in work waits from now on.
+    pub fn wait(&mut self, request: u64) {
+        let now = self.now_ns;
+        if let Some(times) = self.times_mut(request) {
+            times.wait(now);
+        }
+    }
+
     /// The times of a response whose last byte has been written, each once.
     pub fn take_sent(&mut self) -> Option<RequestTimes> {
         if !self.has_sent() {

@@ -13,6 +13,7 @@ use super::{Deadline, End, Processor};
 use crate::accepting::accepted::Accepted;
 use crate::connection::connection_number::connection_number;
 use crate::connection::identity::{Authentication, Identity};
+use crate::connection::read_state::ReadState;
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::data_plane::events::{Event, Level, PeerCertificate};
 use crate::limits::request_memory::Wish;
@@ -110,7 +111,7 @@ impl Processor {
         if let Some(certificate) = connection.accepted.transport.take_certificate()
             && connection.accepted.authentication.identity().is_some()
         {
-            connection.unnamed = true;
+            connection.reading = ReadState::Unnamed;
             connection.known_above = true;
             let (listener, peer) = (Arc::clone(&connection.accepted.listener), connection.accepted.peer);
             let event = PeerCertificate { connection: connection.number, listener, peer, certificate };
@@ -122,7 +123,7 @@ impl Processor {
     pub(super) fn named(&mut self, number: u64, identity: &Arc<Identity>) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
-        if std::mem::take(&mut connection.unnamed) {
+        if connection.reading.end_unnamed() {
             connection.become_proved(Authentication::of_listener(Some(identity)));
             let done = self.work(&mut connection);
             self.settle(&mut connection, done);
@@ -157,10 +158,7 @@ impl Processor {
     /// sends meanwhile, and a change of interest and back costs two system calls.
     pub(super) fn stopped_reading(&self, connection: &Connection) -> bool {
         let settings = &self.reactor.settings;
-        connection.parked.is_some()
-            || connection.intercepted
-            || connection.unnamed
-            || connection.throttled
+        connection.reading.is_paused()
             || connection.metering.is_stopped()
             || connection.waits_for_memory
             || connection.blocked

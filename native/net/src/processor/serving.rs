@@ -9,6 +9,7 @@ use super::{AT_ONCE, Deadline, End, Processor};
 use crate::connection::bare_tokens;
 use crate::connection::connection_number::{CONTROL_PLANE, processor_of};
 use crate::connection::identity::Authentication;
+use crate::connection::read_state::ReadState;
 use crate::connection::response::Response;
 use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
@@ -32,11 +33,10 @@ const SMALL_APPEND_BYTES: usize = 16 << 10;
 /// Bytes of the size in front of a frame.
 const FRAME_SIZE_BYTES: usize = 4;
 
-/// A new request of the hot path: its header, the range of its frame, and its times.
+/// A new request of the hot path: its header, and the range of its frame.
 struct Fresh {
     head: RequestHead,
     at: std::ops::Range<usize>,
-    times: RequestTimes,
 }
 
 impl Processor {
@@ -57,7 +57,7 @@ impl Processor {
             return Ok(());
         }
         // A request that waited for a slot has been decided on already.
-        if self.reactor.intercepted.contains(head.api_key) && !connection.has_room {
+        if self.reactor.intercepted.contains(head.api_key) && connection.reading.is_ready() {
             self.intercept(connection, &head, at);
             return Ok(());
         }
@@ -89,13 +89,14 @@ impl Processor {
                 let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
+                connection.open(Slot::Parked(api), times);
                 let (frame, listener) = connection.frame_of_listener(at.clone());
                 let (decided, verified) = (None, None);
                 let request = HotPathRequest { api, head: &head, waiter, listener, who, decided, verified, metered };
                 let outcome = self.evaluate(request, frame);
                 connection.metering.counted(began.map_or(Duration::ZERO, |began| began.elapsed()));
                 self.look_at_clock(connection);
-                self.conclude(connection, api, outcome, Some(Fresh { head, at, times }))
+                self.conclude(connection, api, waiter.request, outcome, Some(Fresh { head, at }))
             }
             None => self.hand_up(connection, &head, at),
         }
@@ -115,103 +116,76 @@ impl Processor {
         hot_path::handle(&reactor.hot_path, request, frame, &mut wake, counters)
     }
 
-    /// Applies the outcome of a connection's next request. `fresh` is `None` for a retried request, which has its slot
-    /// already.
+    /// Applies the outcome of a request, which has its slot. `fresh` is `None` for a retried request.
     fn conclude(
         &mut self,
         connection: &mut Connection,
         api: HotPathApi,
+        request: u64,
         outcome: Outcome,
         fresh: Option<Fresh>,
     ) -> Result<(), End> {
-        let request = connection.parked.as_ref().map_or(connection.next_request(), |parked| parked.request);
         let now = connection.now_ns;
-        match (outcome, fresh) {
-            (Outcome::Answer(response), fresh) => {
+        match outcome {
+            Outcome::Answer(response) => {
                 self.counters().ended(api.key(), response.size());
-                match fresh {
-                    Some(Fresh { times, .. }) => connection.answer_next(response, times),
-                    None => connection.answer(request, response),
-                }
+                connection.answer(request, response);
             }
-            (Outcome::Silent(throttle), fresh) => {
+            Outcome::Silent(throttle) => {
                 connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
-                let kept = fresh.as_ref().map(|fresh| fresh.times);
-                if let Some(mut times) = kept.or_else(|| connection.times_mut(request).copied()) {
+                if let Some(mut times) = connection.drop_last_slot() {
                     times.answered(now, throttle.until_ms.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now));
                     self.counters().took(&times, now);
                 }
-                if fresh.is_none() {
-                    connection.drop_parked_slot();
-                }
             }
-            (Outcome::Wait(fetch), fresh) => {
+            Outcome::Wait(fetch) => {
                 let max_wait_ms = fetch.max_wait_ms();
                 // The fetch of a peer that has closed does not wait: it gets the data available.
                 if connection.peer_closed && fetch.claim() {
                     self.woken.push_back(Waiter { connection: connection.number, request });
                 }
-                self.let_wait(connection, Slot::Fetch(fetch), max_wait_ms, request, fresh);
+                self.let_wait(connection, api, request, Slot::Fetch(fetch), max_wait_ms);
             }
-            (Outcome::WaitForAcknowledgement(produce), fresh) => {
+            Outcome::WaitForAcknowledgement(produce) => {
                 let max_wait_ms = produce.max_wait_ms();
-                self.let_wait(connection, Slot::Produce(produce), max_wait_ms, request, fresh);
+                self.let_wait(connection, api, request, Slot::Produce(produce), max_wait_ms);
             }
-            (Outcome::Unresolved(mut unresolved), fresh) => {
+            Outcome::Unresolved(mut unresolved) => {
                 let (asked, verification) = unresolved.verify.take().unzip();
-                if let Some(Fresh { head, at, mut times }) = fresh {
-                    times.wait(now);
+                if let Some(Fresh { head, at }) = fresh {
                     let frame = connection.frame_mut(at).to_vec();
                     let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
-                    connection.parked = Some(parked);
-                    connection.open(Slot::Parked(api), times);
+                    connection.reading = ReadState::Parked(Box::new(parked));
                     connection.known_above = true;
-                } else if !connection.parked.as_mut().is_some_and(|parked| parked.ask_again(verification)) {
+                } else if !connection.reading.parked_mut().is_some_and(|parked| parked.ask_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
-                } else if let Some(times) = connection.times_mut(request) {
-                    times.wait(now);
                 }
+                connection.wait(request);
                 let event = unresolved_event(connection, request, api, *unresolved, asked);
                 self.reactor.events.push(Event::Unresolved(event));
             }
-            (Outcome::Close(why), fresh) => {
-                // A retried request is counted with its slot.
-                if fresh.is_some() {
-                    self.counters().ended(api.key(), 0);
-                }
-                return Err(End::Refused(why));
-            }
+            // The request is counted with its slot.
+            Outcome::Close(why) => return Err(End::Refused(why)),
         }
         Ok(())
     }
 
-    /// Puts a waiting request in its slot, new or already its own, and sets its timer.
+    /// Lets a request wait in its slot, and sets its timer.
     fn let_wait(
         &mut self,
         connection: &mut Connection,
+        api: HotPathApi,
+        request: u64,
         waiting: Slot,
         max_wait_ms: u64,
-        request: u64,
-        fresh: Option<Fresh>,
     ) {
-        let now = connection.now_ns;
-        let api = if matches!(waiting, Slot::Fetch(_)) { HotPathApi::Fetch } else { HotPathApi::Produce };
         self.counters().wait_begun(api.key());
         let waiter = Waiter { connection: connection.number, request };
-        self.deadlines.insert(now / NANOSECONDS_OF_MS + max_wait_ms, Deadline::Waiting(waiter));
-        match fresh {
-            Some(Fresh { mut times, .. }) => {
-                times.wait(now);
-                connection.open(waiting, times);
-            }
-            None => {
-                if let Some(times) = connection.times_mut(request) {
-                    times.wait(now);
-                }
-                connection.let_wait(request, waiting);
-            }
-        }
+        let now_ms = connection.now_ns / NANOSECONDS_OF_MS;
+        self.deadlines.insert(now_ms + max_wait_ms, Deadline::Waiting(waiter));
+        connection.wait(request);
+        connection.let_wait(request, waiting);
     }
 
     /// Sends a request to the control plane.
@@ -237,9 +211,9 @@ impl Processor {
                 return Ok(());
             }
         }
-        if !std::mem::take(&mut connection.has_room) && !self.reactor.control.enter(connection.number) {
+        if !connection.reading.take_slot() && !self.reactor.control.enter(connection.number) {
             connection.unread(&at);
-            connection.throttled = true;
+            connection.reading = ReadState::WaitsForSlot;
             return Ok(());
         }
         self.counters().begun(head.api_key, FRAME_SIZE_BYTES + at.len());
@@ -275,7 +249,7 @@ impl Processor {
     fn intercept(&self, connection: &mut Connection, head: &RequestHead, at: std::ops::Range<usize>) {
         let request = connection.control_request(&self.reactor.clock, head, at.clone());
         connection.unread(&at);
-        connection.intercepted = true;
+        connection.reading = ReadState::Intercepted;
         connection.known_above = true;
         self.reactor.events.push(Event::Intercepted(request));
     }
@@ -284,7 +258,7 @@ impl Processor {
     pub(super) fn decide(&mut self, number: u64, decision: Decision) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
-        if !std::mem::take(&mut connection.intercepted) {
+        if !connection.reading.end_intercepted() {
             return;
         }
         let done = self.carry_out(&mut connection, decision).and_then(|()| self.work(&mut connection));
@@ -305,7 +279,7 @@ impl Processor {
                 connection.unanswered = Some(Unanswered { from: request, close });
                 self.serve(connection, head, at)?;
                 // A Produce with `acks=0` has no response: the connection has to be closed here or never.
-                if close && connection.next_request() == request && !connection.throttled {
+                if close && connection.next_request() == request && connection.reading.is_ready() {
                     connection.closing = Some(Closing::WhenWritten);
                 }
                 Ok(())
@@ -325,10 +299,10 @@ impl Processor {
             self.reactor.control_done();
             return;
         };
-        (connection.throttled, connection.has_room) = (false, true);
+        connection.reading = ReadState::OwnsSlot;
         let done = self.work(&mut connection);
         // If the connection cannot begin it (its peer does not read), the slot is freed for others.
-        if std::mem::take(&mut connection.has_room) {
+        if connection.reading.take_slot() {
             self.reactor.control_done();
         }
         self.settle(&mut connection, done);
@@ -350,7 +324,7 @@ impl Processor {
         let mut connection = open.lock();
         let mut done = Ok(());
         let who = self.who(&mut connection);
-        if let Some(mut parked) = connection.parked.take_if(|parked| parked.request == waiter.request) {
+        if let Some(mut parked) = connection.reading.take_parked(|parked| parked.request == waiter.request) {
             note(&mut parked);
             let now = self.look_at_clock(&mut connection);
             if let Some(times) = connection.times_mut(waiter.request) {
@@ -364,9 +338,9 @@ impl Processor {
             let request = HotPathRequest { api, head, waiter, listener, who, decided, verified, metered };
             let outcome = self.evaluate(request, &mut parked.frame);
             self.look_at_clock(&mut connection);
-            connection.parked = Some(parked);
-            done = self.conclude(&mut connection, api, outcome, None);
-            connection.parked.take_if(|parked| !parked.asked);
+            connection.reading = ReadState::Parked(parked);
+            done = self.conclude(&mut connection, api, waiter.request, outcome, None);
+            connection.reading.take_parked(|parked| !parked.asked);
         }
         let done = done.and_then(|()| self.work(&mut connection));
         self.settle(&mut connection, done);

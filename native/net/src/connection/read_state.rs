@@ -1,0 +1,85 @@
+//! The state of reading: the reason why a connection's next request does not begin.
+//!
+//! | state | begins | ends in |
+//! |---|---|---|
+//! | `Ready` | with the connection | each of the others |
+//! | `Unnamed` | the handshake has a client certificate | `Ready`, when its principal is known |
+//! | `Intercepted` | the next request has an intercepted API | `Ready`, by the control plane's decision |
+//! | `WaitsForSlot` | the next request is for the control plane, and `queued.max.requests` are in work | `OwnsSlot` |
+//! | `OwnsSlot` | a slot was freed for the connection | `Ready`, when the request begins or cannot |
+//! | `Parked` | a hot-path request is unresolved | `Ready`, when the request is resolved |
+//!
+//! Memory, quotas, the send buffer and a pending close also stop reading, in each of these states.
+
+use super::slot::Parked;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub enum ReadState {
+    /// The next request begins when its frame is complete.
+    #[default]
+    Ready,
+    /// The control plane maps the client's certificate to a principal.
+    Unnamed,
+    /// The control plane decides on the next frame, which stays in the input buffer.
+    Intercepted,
+    /// The next request waits for a slot of `queued.max.requests`.
+    WaitsForSlot,
+    /// The next request has a slot of `queued.max.requests`, and has been decided on.
+    OwnsSlot,
+    /// A request waits for the control plane. Requests behind it would overtake it.
+    Parked(Box<Parked>),
+}
+
+impl ReadState {
+    /// Whether no further request may begin.
+    pub fn is_paused(&self) -> bool {
+        !matches!(self, Self::Ready | Self::OwnsSlot)
+    }
+
+    /// Whether the next request may begin and has no slot yet.
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready)
+    }
+
+    /// Ends `Unnamed`; false in another state.
+    pub fn end_unnamed(&mut self) -> bool {
+        matches!(self, Self::Unnamed) && self.end()
+    }
+
+    /// Ends `Intercepted`; false in another state.
+    pub fn end_intercepted(&mut self) -> bool {
+        matches!(self, Self::Intercepted) && self.end()
+    }
+
+    /// Ends `OwnsSlot`: the caller owns the slot. False in another state.
+    pub fn take_slot(&mut self) -> bool {
+        matches!(self, Self::OwnsSlot) && self.end()
+    }
+
+    /// The parked request.
+    pub fn parked(&self) -> Option<&Parked> {
+        if let Self::Parked(parked) = self { Some(parked) } else { None }
+    }
+
+    /// The parked request.
+    pub fn parked_mut(&mut self) -> Option<&mut Parked> {
+        if let Self::Parked(parked) = self { Some(parked) } else { None }
+    }
+
+    /// Ends `Parked` if the parked request meets the condition, and returns the request.
+    pub fn take_parked(&mut self, condition: impl FnOnce(&Parked) -> bool) -> Option<Box<Parked>> {
+        if !self.parked().is_some_and(condition) {
+            return None;
+        }
+        match std::mem::take(self) {
+            Self::Parked(parked) => Some(parked),
+            Self::Ready | Self::Unnamed | Self::Intercepted | Self::WaitsForSlot | Self::OwnsSlot => None,
+        }
+    }
+
+    fn end(&mut self) -> bool {
+        *self = Self::Ready;
+        true
+    }
+}
