@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): makes the offsets of a group part of a transaction."""
+"""AddOffsetsToTxn (25): adds the offsets of a group to a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message, api_key=25, kind="request", versions="0-4", flexible="3+"):
-    """Adds a group's partition of `__consumer_offsets`."""
+    """Adds the group's partition of `__consumer_offsets` to the transaction."""
 
     transactional_id: Annotated[str, string, versions("0+"), about("The transactional id.")] = ""
     producer_id: Annotated[int, int64, versions("0+"), about("The producer's id.")] = 0
@@ -17,7 +17,7 @@ class AddOffsetsToTxnRequest(Message, api_key=25, kind="request", versions="0-4"
 
 
 class AddOffsetsToTxnResponse(Message, api_key=25, kind="response", versions="0-4", flexible="3+"):
-    """Whether it was added."""
+    """Whether the partition was added."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (24): adds partitions to a transaction, or asks whether they are in it."""
+"""AddPartitionsToTxn (24): adds partitions to a transaction, or verifies that they are in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    """A transaction and what is added to it."""
+    """A transaction and the partitions to add or verify."""
 
     transactional_id: Annotated[str, string, versions("4+"), map_key, about("The transactional id.")] = ""
     producer_id: Annotated[int, int64, versions("4+"), about("The producer's id.")] = 0
@@ -39,7 +39,7 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Message, api_key=24, kind="request", versions="0-5", flexible="3+"):
-    """Adds partitions, before the first record goes to them."""
+    """Adds partitions to transactions before their first records are written, or verifies them."""
 
     transactions: Annotated[
         list[AddPartitionsToTxnTransaction],
@@ -55,7 +55,7 @@ class AddPartitionsToTxnRequest(Message, api_key=24, kind="request", versions="0
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), map_key, about("Number of the partition.")] = 0
     partition_error_code: Annotated[
@@ -64,7 +64,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     results_by_partition: Annotated[
@@ -73,7 +73,7 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnResult(Struct):
-    """What became of one transaction."""
+    """The result for one transaction."""
 
     transactional_id: Annotated[str, string, versions("4+"), map_key, about("The transactional id.")] = ""
     topic_results: Annotated[
@@ -82,7 +82,7 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Message, api_key=24, kind="response", versions="0-5", flexible="3+"):
-    """Which partitions were added."""
+    """The result for each partition, by transaction from version 4."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AddRaftVoter (80): the metadata quorum gets one more voter."""
+"""AddRaftVoter (80): adds a voter to the metadata quorum."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pybroker.protocol.schema import (
 
 
 class Listener(Struct):
-    """Where a voter is reached."""
+    """A listener of a voter."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The listener's name.")] = ""
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -30,7 +30,7 @@ class Listener(Struct):
 
 
 class AddRaftVoterRequest(Message, api_key=80, kind="request", versions="0-1", flexible="0+"):
-    """Asks the leader of the quorum for another voter (KIP-853)."""
+    """Requests the leader of the quorum to add a voter (KIP-853)."""
 
     cluster_id: Annotated[
         str | None, string, versions("0+"), nullable("0+"), about("Id of the cluster, null for any.")
@@ -47,7 +47,7 @@ class AddRaftVoterRequest(Message, api_key=80, kind="request", versions="0-1", f
 
 
 class AddRaftVoterResponse(Message, api_key=80, kind="response", versions="0-1", flexible="0+"):
-    """Whether the voter is one."""
+    """Whether the voter was added."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (67): a broker gets a block of producer ids from the controller."""
+"""AllocateProducerIds (67): the controller allocates a block of producer ids to a broker."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pybroker.protocol.schema import (
 
 
 class AllocateProducerIdsRequest(Message, api_key=67, kind="request", versions="0", flexible="0+"):
-    """Asks for the next block of producer ids (KIP-730)."""
+    """Requests the next block of producer ids (KIP-730)."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("Id of the broker that asks.")] = 0
     broker_epoch: Annotated[int, int64, versions("0+"), about("Its broker epoch.")] = -1
 
 
 class AllocateProducerIdsResponse(Message, api_key=67, kind="response", versions="0", flexible="0+"):
-    """The block of producer ids."""
+    """The allocated block of producer ids."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

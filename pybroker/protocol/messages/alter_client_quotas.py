@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49): limits of users, clients and addresses are set and taken away."""
+"""AlterClientQuotas (49): sets and removes quotas of users, client ids and IP addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, boolean, float64, i
 
 
 class EntityData(Struct):
-    """One part of what a quota binds."""
+    """One component of a quota entity."""
 
     entity_type: Annotated[str, string, versions("0+"), about("`user`, `client-id` or `ip`.")] = ""
     entity_name: Annotated[
@@ -17,7 +17,7 @@ class EntityData(Struct):
 
 
 class OpData(Struct):
-    """One change."""
+    """One quota to set or remove."""
 
     key: Annotated[str, string, versions("0+"), about("What is limited.")] = ""
     value: Annotated[float, float64, versions("0+"), about("The limit; ignored where it is taken away.")] = 0.0
@@ -25,21 +25,21 @@ class OpData(Struct):
 
 
 class EntryData(Struct):
-    """The changes of one entity."""
+    """The quota changes of one entity."""
 
     entity: Annotated[list[EntityData], versions("0+"), about("Whom they bind.")] = []
     ops: Annotated[list[OpData], versions("0+"), about("The changes.")] = []
 
 
 class AlterClientQuotasRequest(Message, api_key=49, kind="request", versions="0-1", flexible="1+"):
-    """Sets and takes away quotas (KIP-546)."""
+    """Sets and removes quotas (KIP-546)."""
 
     entries: Annotated[list[EntryData], versions("0+"), about("The changes, by entity.")] = []
     validate_only: Annotated[bool, boolean, versions("0+"), about("Whether nothing is to change.")] = False
 
 
 class AlteredEntity(Struct):
-    """What became of one entity's changes."""
+    """The result for one entity."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -49,7 +49,7 @@ class AlteredEntity(Struct):
 
 
 class AlterClientQuotasResponse(Message, api_key=49, kind="response", versions="0-1", flexible="1+"):
-    """What became of each entity's changes."""
+    """The result for each entity."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): whole configurations; `incremental_alter_configs` has the better way."""
+"""AlterConfigs (33): replaces whole configurations. Clients should prefer `incremental_alter_configs`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybroker.protocol.schema import (
 
 
 class AlterableConfig(Struct):
-    """A key to change."""
+    """A configuration key to change."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("Configuration key.")] = ""
     value: Annotated[
@@ -54,7 +54,7 @@ class AlterConfigsRequest(Message, api_key=33, kind="request", versions="0-2", f
 
 
 class AlterConfigsResourceResponse(Struct):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -72,7 +72,7 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Message, api_key=33, kind="response", versions="0-2", flexible="2+"):
-    """What became of the resources, one by one."""
+    """The result for each resource."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

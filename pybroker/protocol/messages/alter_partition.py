@@ -1,4 +1,4 @@
-"""AlterPartition (56): the leader of partitions asks the controller for other in-sync replicas."""
+"""AlterPartition (56): a partition leader requests the controller to change the in-sync replicas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BrokerState(Struct):
 
 
 class PartitionData(Struct):
-    """A partition, and what its leader wants."""
+    """A partition and the state that its leader proposes."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     leader_epoch: Annotated[int, int32, versions("0+"), about("The leader epoch in which the leader asks.")] = 0
@@ -50,7 +50,7 @@ class TopicData(Struct):
 
 
 class AlterPartitionRequest(Message, api_key=56, kind="request", versions="2-3", flexible="0+"):
-    """Asks the controller to change in-sync replicas (KIP-497, KIP-704, KIP-841, KIP-903)."""
+    """Requests the controller to change in-sync replicas (KIP-497, KIP-704, KIP-841, KIP-903)."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("Id of the broker that asks.")] = 0
     broker_epoch: Annotated[int, int64, versions("0+"), about("Its broker epoch.")] = -1
@@ -58,7 +58,7 @@ class AlterPartitionRequest(Message, api_key=56, kind="request", versions="2-3",
 
 
 class AlteredPartitionData(Struct):
-    """A partition as the controller has it, or why it is not changed."""
+    """The state of one partition after the change, or an error."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -72,14 +72,14 @@ class AlteredPartitionData(Struct):
 
 
 class AlteredTopicData(Struct):
-    """What became of the partitions of a topic."""
+    """The result for each partition of a topic."""
 
     topic_id: Annotated[bytes, uuid, versions("2+"), ignorable, about("The topic's id.")] = bytes(16)
     partitions: Annotated[list[AlteredPartitionData], versions("0+"), about("Its partitions.")] = []
 
 
 class AlterPartitionResponse(Message, api_key=56, kind="response", versions="2-3", flexible="0+"):
-    """What became of each partition."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45): other replicas for standing partitions."""
+"""AlterPartitionReassignments (45): changes the replicas of existing partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.protocol.schema import (
 
 
 class ReassignablePartition(Struct):
-    """A partition to reassign."""
+    """A partition to reassign, or whose reassignment is cancelled."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     replicas: Annotated[
@@ -32,14 +32,14 @@ class ReassignablePartition(Struct):
 
 
 class ReassignableTopic(Struct):
-    """A topic whose partitions are to be reassigned."""
+    """A topic and its partitions to reassign."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[ReassignablePartition], versions("0+"), about("The partitions to reassign.")] = []
 
 
 class AlterPartitionReassignmentsRequest(Message, api_key=45, kind="request", versions="0-1", flexible="0+"):
-    """Asks the controller for reassignments, or to cancel them (KIP-455)."""
+    """Requests the controller to start or cancel reassignments (KIP-455)."""
 
     timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 60000
     allow_replication_factor_change: Annotated[
@@ -49,7 +49,7 @@ class AlterPartitionReassignmentsRequest(Message, api_key=45, kind="request", ve
 
 
 class ReassignablePartitionResponse(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -59,7 +59,7 @@ class ReassignablePartitionResponse(Struct):
 
 
 class ReassignableTopicResponse(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[
@@ -68,7 +68,7 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Message, api_key=45, kind="response", versions="0-1", flexible="0+"):
-    """What became of the reassignments, one by one."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34): moves between the log directories of one broker."""
+"""AlterReplicaLogDirs (34): moves replicas between the log directories of one broker."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, map_k
 
 
 class AlterReplicaLogDirTopic(Struct):
-    """A topic to move."""
+    """A topic with partitions to move."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[int], int32, versions("0+"), about("The partitions to move.")] = []
 
 
 class AlterReplicaLogDir(Struct):
-    """A log directory and what is to move there."""
+    """A log directory and the partitions to move there."""
 
     path: Annotated[str, string, versions("0+"), map_key, about("Absolute path of the directory.")] = ""
     topics: Annotated[list[AlterReplicaLogDirTopic], versions("0+"), about("What is to move there.")] = []
 
 
 class AlterReplicaLogDirsRequest(Message, api_key=34, kind="request", versions="1-2", flexible="2+"):
-    """Asks a broker to move replicas between its log directories."""
+    """Requests a broker to move replicas between its log directories."""
 
     dirs: Annotated[list[AlterReplicaLogDir], versions("0+"), about("The moves, by target.")] = []
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     topic_name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[
@@ -44,7 +44,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Message, api_key=34, kind="response", versions="1-2", flexible="2+"):
-    """What became of the moves, one by one."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

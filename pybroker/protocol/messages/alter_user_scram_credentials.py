@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (51): users that may log in by SCRAM come, change and go."""
+"""AlterUserScramCredentials (51): adds, replaces and removes SCRAM credentials of users."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Message, api_key=51, kind="request", versions="0", flexible="0+"):
-    """Changes credentials of users, one of each at most (KIP-554)."""
+    """Changes SCRAM credentials, at most one for each user (KIP-554)."""
 
     deletions: Annotated[list[ScramCredentialDeletion], versions("0+"), about("What to remove.")] = []
     upsertions: Annotated[list[ScramCredentialUpsertion], versions("0+"), about("What to add or replace.")] = []
 
 
 class AlterUserScramCredentialsResult(Struct):
-    """What became of one user's change."""
+    """The result for one user."""
 
     user: Annotated[str, string, versions("0+"), about("The user.")] = ""
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -42,7 +42,7 @@ class AlterUserScramCredentialsResult(Struct):
 
 
 class AlterUserScramCredentialsResponse(Message, api_key=51, kind="response", versions="0", flexible="0+"):
-    """What became of each user's change."""
+    """The result for each user."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""ApiVersions (18): which APIs and versions a broker serves."""
+"""ApiVersions (18): the APIs and versions that a broker serves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class ApiVersionsRequest(Message, api_key=18, kind="request", versions="0-4", flexible="3+"):
-    """Asks what the broker speaks; the first request of most connections."""
+    """Requests the supported APIs and features; the first request on most connections."""
 
     client_software_name: Annotated[
         str, string, versions("3+"), ignorable, about("Which client library asks (KIP-511).")
@@ -54,7 +54,7 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Message, api_key=18, kind="response", versions="0-4", flexible="3+"):
-    """What the broker speaks."""
+    """The supported APIs and features."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     api_keys: Annotated[list[ApiVersion], versions("0+"), about("Every API served here.")] = []

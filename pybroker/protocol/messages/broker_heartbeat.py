@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (63): a broker says that it is alive, and what it wants."""
+"""BrokerHeartbeat (63): renews a broker's session with the controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.protocol.schema import (
 
 
 class BrokerHeartbeatRequest(Message, api_key=63, kind="request", versions="0-2", flexible="0+"):
-    """Keeps a broker's session alive (KIP-631, KIP-858, KIP-1066)."""
+    """Renews a broker's session and reports its state and intentions (KIP-631, KIP-858, KIP-1066)."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("The broker's id.")] = 0
     broker_epoch: Annotated[int, int64, versions("0+"), about("Its broker epoch.")] = -1
@@ -42,7 +42,7 @@ class BrokerHeartbeatRequest(Message, api_key=63, kind="request", versions="0-2"
 
 
 class BrokerHeartbeatResponse(Message, api_key=63, kind="response", versions="0-2", flexible="0+"):
-    """What the broker is to know about itself."""
+    """The broker's state as the controller knows it."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""BrokerRegistration (62): a broker that starts makes itself known to the controller."""
+"""BrokerRegistration (62): a starting broker registers with the controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pybroker.protocol.schema import (
 
 
 class Listener(Struct):
-    """Where a broker is reached."""
+    """A listener of a broker."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The listener's name.")] = ""
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -62,7 +62,7 @@ class BrokerRegistrationRequest(Message, api_key=62, kind="request", versions="0
 
 
 class BrokerRegistrationResponse(Message, api_key=62, kind="response", versions="0-4", flexible="0+"):
-    """The broker's epoch, or why it is refused."""
+    """The broker's epoch, or an error."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (69)."""
+"""ConsumerGroupDescribe (69): describes groups of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pybroker.protocol.schema import (
 
 
 class ConsumerGroupDescribeRequest(Message, api_key=69, kind="request", versions="0-1", flexible="0+"):
-    """Asks for groups and their members, in the protocol of KIP-848."""
+    """Requests groups of the consumer protocol (KIP-848) and their members."""
 
     group_ids: Annotated[list[str], string, versions("0+"), about("The groups asked about.")] = []
     include_authorized_operations: Annotated[

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68): the whole of the protocol of KIP-848 from the member's side."""
+"""ConsumerGroupHeartbeat (68): the only API that a member of a consumer group (KIP-848) needs for its membership."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from pybroker.protocol.schema import ZERO_UUID, Message, Struct, about, int16, int32, nullable, string, uuid, versions
 
 FIRST_VERSION_WITH_MEMBERS_OWN_ID = 1
-"""The member makes its id; before, the broker does (KIP-1082)."""
+"""From this version on, the member generates its id. In version 0 the broker does (KIP-1082)."""
 
 
 class TopicPartitions(Struct):
@@ -18,7 +18,7 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupHeartbeatRequest(Message, api_key=68, kind="request", versions="0-1", flexible="0+"):
-    """Joins, stays in, leaves and reconciles with a group, all in one (KIP-848)."""
+    """Joins a group, renews the session, reports owned partitions or leaves (KIP-848)."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     member_id: Annotated[
@@ -60,7 +60,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Message, api_key=68, kind="response", versions="0-1", flexible="0+"):
-    """The member's epoch and what it should have."""
+    """The member's epoch and target partitions."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,7 +1,7 @@
 """The frame of the consumer protocol: a version in two bytes, then a subscription or an assignment.
 
-Owns the frame. To the coordinator of a classic group both are opaque bytes in JoinGroup and SyncGroup; clients, the
-readers of DescribeGroups and a group's change to the protocol of KIP-848 look into them.
+Owns the frame. To the coordinator of a classic group both are opaque bytes in JoinGroup and SyncGroup. Clients, tools
+that use DescribeGroups and the migration of a group to the protocol of KIP-848 decode them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Payload = TypeVar("Payload", ConsumerProtocolSubscription, ConsumerProtocolAssig
 
 
 def encode_framed(payload: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    """Make the bytes that JoinGroup's metadata or SyncGroup's assignment carries."""
+    """Encode a subscription for JoinGroup's `metadata`, or an assignment for SyncGroup's `assignment`."""
     return version.to_bytes(2, "big") + encode(payload, version)
 
 
 def decode_framed(
     cls: type[Payload], raw: bytes | memoryview, *, newest: int = 2**15, most_elements: int = 2**31
 ) -> Payload:
-    """Read such bytes; a version newer than ours is read as ours, which by the protocol's rule it begins with.
+    """Decode a framed subscription or assignment.
 
-    What comes with versions after `newest` is left alone. Raises `MalformedMessage`, also for more than `most_elements`
-    elements of arrays.
+    A version above `newest`, or above the newest declared one, is decoded as that version: newer versions only append
+    fields. Raises `MalformedMessage`, also if arrays have more than `most_elements` elements.
     """
     if len(raw) < 2:
         raise MalformedMessage(f"{cls.__name__} of {len(raw)} bytes has no version")

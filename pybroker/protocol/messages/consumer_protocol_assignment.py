@@ -1,4 +1,4 @@
-"""ConsumerProtocolAssignment: what the leader of a classic group assigns to a member, in SyncGroup."""
+"""ConsumerProtocolAssignment: the assignment of a member of a classic group, sent by its leader in SyncGroup."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pybroker.protocol.schema import Message, Struct, about, int32, map_key, nul
 
 
 class TopicPartition(Struct):
-    """Partitions of a topic that the member is to have."""
+    """Partitions of a topic assigned to the member."""
 
     topic: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[int], int32, versions("0+"), about("Its partitions.")] = []
 
 
 class ConsumerProtocolAssignment(Message, kind="data", versions="0-3", flexible="none"):
-    """What a member is to have."""
+    """The assignment of a member."""
 
     assigned_partitions: Annotated[list[TopicPartition], versions("0+"), about("The partitions.")] = []
     user_data: Annotated[

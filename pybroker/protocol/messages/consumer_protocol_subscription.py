@@ -1,4 +1,4 @@
-"""ConsumerProtocolSubscription: what a member of a classic group sends its assignor, in JoinGroup's metadata."""
+"""ConsumerProtocolSubscription: the subscription of a member of a classic group, sent in JoinGroup's metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TopicPartition(Struct):
 
 
 class ConsumerProtocolSubscription(Message, kind="data", versions="0-3", flexible="none"):
-    """What a member wants and has."""
+    """The subscribed topics and owned partitions of a member."""
 
     topics: Annotated[list[str], string, versions("0+"), about("Topics it wants.")] = []
     user_data: Annotated[

@@ -1,4 +1,4 @@
-"""ControllerRegistration (70): a controller makes itself known to the one that leads."""
+"""ControllerRegistration (70): a controller registers with the active controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class Listener(Struct):
-    """Where a controller is reached."""
+    """A listener of a controller."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The listener's name.")] = ""
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""

@@ -1,4 +1,4 @@
-"""CreateAcls (30): new access control entries."""
+"""CreateAcls (30): creates access control entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int8, int16, int32,
 
 
 class AclCreation(Struct):
-    """One entry to make."""
+    """An access control entry to create."""
 
     resource_type: Annotated[int, int8, versions("0+"), about("Kind of the resource.")] = 0
     resource_name: Annotated[str, string, versions("0+"), about("Its name, or what its name begins with.")] = ""
@@ -20,13 +20,13 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(Message, api_key=30, kind="request", versions="1-3", flexible="2+"):
-    """Makes entries."""
+    """Creates access control entries."""
 
     creations: Annotated[list[AclCreation], versions("0+"), about("The entries.")] = []
 
 
 class AclCreationResult(Struct):
-    """What became of one entry."""
+    """The result for one entry."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -35,7 +35,7 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Message, api_key=30, kind="response", versions="1-3", flexible="2+"):
-    """What became of the entries, in their order."""
+    """The result for each entry, in the order of the request."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

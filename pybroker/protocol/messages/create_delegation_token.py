@@ -1,4 +1,4 @@
-"""CreateDelegationToken (38): a token that stands for a user's password, for a while."""
+"""CreateDelegationToken (38): creates a token that authenticates as a user for a limited time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, int64
 
 
 class CreatableRenewers(Struct):
-    """Who may renew the token."""
+    """A principal that may renew the token."""
 
     principal_type: Annotated[str, string, versions("0+"), about("`User`.")] = ""
     principal_name: Annotated[str, string, versions("0+"), about("The name.")] = ""
 
 
 class CreateDelegationTokenRequest(Message, api_key=38, kind="request", versions="1-3", flexible="2+"):
-    """Asks for a token (KIP-48)."""
+    """Requests a token (KIP-48)."""
 
     owner_principal_type: Annotated[
         str | None, string, versions("3+"), nullable("3+"), about("Type of whom the token is for (KIP-373).")
@@ -28,7 +28,7 @@ class CreateDelegationTokenRequest(Message, api_key=38, kind="request", versions
 
 
 class CreateDelegationTokenResponse(Message, api_key=38, kind="response", versions="1-3", flexible="2+"):
-    """The token."""
+    """The created token."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     principal_type: Annotated[str, string, versions("0+"), about("Type of its owner.")] = ""

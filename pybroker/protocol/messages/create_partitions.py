@@ -1,4 +1,4 @@
-"""CreatePartitions (37): more partitions for standing topics."""
+"""CreatePartitions (37): adds partitions to existing topics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pybroker.protocol.schema import Message, Struct, about, boolean, int16, int
 
 
 class CreatePartitionsAssignment(Struct):
-    """Where one new partition goes."""
+    """The replicas of one new partition."""
 
     broker_ids: Annotated[list[int], int32, versions("0+"), about("Its replicas, the preferred leader first.")] = []
 
 
 class CreatePartitionsTopic(Struct):
-    """A topic to enlarge."""
+    """A topic and its new number of partitions."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     count: Annotated[int, int32, versions("0+"), about("How many partitions the topic is to have.")] = 0
@@ -27,7 +27,7 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(Message, api_key=37, kind="request", versions="0-3", flexible="2+"):
-    """Asks the controller for more partitions."""
+    """Requests the controller to add partitions."""
 
     topics: Annotated[list[CreatePartitionsTopic], versions("0+"), about("The topics to enlarge.")] = []
     timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 0
@@ -35,7 +35,7 @@ class CreatePartitionsRequest(Message, api_key=37, kind="request", versions="0-3
 
 
 class CreatePartitionsTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -45,7 +45,7 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Message, api_key=37, kind="response", versions="0-3", flexible="2+"):
-    """What became of the topics, one by one."""
+    """The result for each topic."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

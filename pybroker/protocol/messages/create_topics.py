@@ -1,4 +1,4 @@
-"""CreateTopics (19)."""
+"""CreateTopics (19): creates topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pybroker.protocol.schema import (
 
 
 class CreatableReplicaAssignment(Struct):
-    """A partition and the brokers chosen for it."""
+    """A partition and its replicas."""
 
     partition_index: Annotated[int, int32, versions("0+"), map_key, about("Number of the partition.")] = 0
     broker_ids: Annotated[list[int], int32, versions("0+"), about("Its replicas, the preferred leader first.")] = []
@@ -60,7 +60,7 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Message, api_key=19, kind="request", versions="2-7", flexible="5+"):
-    """Asks the controller for new topics."""
+    """Requests the controller to create topics."""
 
     topics: Annotated[list[CreatableTopic], versions("0+"), about("The topics to create.")] = []
     timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 60000
@@ -68,7 +68,7 @@ class CreateTopicsRequest(Message, api_key=19, kind="request", versions="2-7", f
 
 
 class CreatableTopicConfigs(Struct):
-    """One key of the configuration that the topic now has."""
+    """One key of the created topic's configuration."""
 
     name: Annotated[str, string, versions("5+"), about("Configuration key.")] = ""
     value: Annotated[
@@ -82,7 +82,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("7+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -105,7 +105,7 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Message, api_key=19, kind="response", versions="2-7", flexible="5+"):
-    """What became of them, one by one."""
+    """The result for each topic."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("2+"), ignorable, about("Milliseconds that the quota made the client wait.")

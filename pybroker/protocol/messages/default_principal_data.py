@@ -1,4 +1,4 @@
-"""DefaultPrincipalData: the principal of a request that a broker forwards, as Kafka's brokers write it."""
+"""DefaultPrincipalData: the principal of a forwarded request, in the encoding of Kafka's brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, boolean, string, versions
 
 
 class DefaultPrincipalData(Message, kind="data", versions="0", flexible="0+"):
-    """A principal; in an Envelope its version comes before it, as two bytes."""
+    """A principal. In an Envelope, two bytes with the version precede it."""
 
     type: Annotated[str, string, versions("0+"), about("The principal's type, `User`.")] = ""
     name: Annotated[str, string, versions("0+"), about("The principal's name.")] = ""

@@ -1,4 +1,4 @@
-"""DeleteAcls (31): access control entries that filters match go."""
+"""DeleteAcls (31): deletes the access control entries that filters match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int8, int16, int32,
 
 
 class DeleteAclsFilter(Struct):
-    """What entries to delete."""
+    """A filter for the entries to delete."""
 
     resource_type_filter: Annotated[int, int8, versions("0+"), about("Kind of the resource; 1 for any.")] = 0
     resource_name_filter: Annotated[
@@ -28,13 +28,13 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(Message, api_key=31, kind="request", versions="1-3", flexible="2+"):
-    """Deletes entries."""
+    """Deletes the entries that filters match."""
 
     filters: Annotated[list[DeleteAclsFilter], versions("0+"), about("Each says which entries.")] = []
 
 
 class DeleteAclsMatchingAcl(Struct):
-    """One entry that is deleted."""
+    """A deleted entry."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -50,7 +50,7 @@ class DeleteAclsMatchingAcl(Struct):
 
 
 class DeleteAclsFilterResult(Struct):
-    """What became of one filter."""
+    """The result for one filter."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -60,7 +60,7 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Message, api_key=31, kind="response", versions="1-3", flexible="2+"):
-    """What became of the filters, in their order."""
+    """The result for each filter, in the order of the request."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""DeleteGroups (42)."""
+"""DeleteGroups (42): deletes empty groups."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, map_k
 
 
 class DeleteGroupsRequest(Message, api_key=42, kind="request", versions="0-2", flexible="2+"):
-    """Deletes empty groups with their offsets."""
+    """Deletes empty groups and their committed offsets."""
 
     groups_names: Annotated[list[str], string, versions("0+"), about("The groups to delete.")] = []
 
 
 class DeletableGroupResult(Struct):
-    """What became of one group."""
+    """The result for one group."""
 
     group_id: Annotated[str, string, versions("0+"), map_key, about("The group.")] = ""
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class DeleteGroupsResponse(Message, api_key=42, kind="response", versions="0-2", flexible="2+"):
-    """What became of them, one by one."""
+    """The result for each group."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

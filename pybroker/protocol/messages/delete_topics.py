@@ -1,4 +1,4 @@
-"""DeleteTopics (20): by name, from version 6 also by id."""
+"""DeleteTopics (20): deletes topics by name, from version 6 also by id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(Message, api_key=20, kind="request", versions="1-6", flexible="4+"):
-    """Asks the controller to delete topics."""
+    """Requests the controller to delete topics."""
 
     topics: Annotated[list[DeleteTopicState], versions("6+"), about("The topics to delete.")] = []
     topic_names: Annotated[list[str], string, versions("0-5"), ignorable, about("The topics to delete.")] = []
@@ -38,7 +38,7 @@ class DeleteTopicsRequest(Message, api_key=20, kind="request", versions="1-6", f
 
 
 class DeletableTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[
         str | None, string, versions("0+"), nullable("6+"), map_key, about("Null where an unknown id was asked for.")
@@ -51,7 +51,7 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Message, api_key=20, kind="response", versions="1-6", flexible="4+"):
-    """What became of them, one by one."""
+    """The result for each topic."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

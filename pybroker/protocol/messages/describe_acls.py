@@ -1,4 +1,4 @@
-"""DescribeAcls (29): access control entries."""
+"""DescribeAcls (29): lists access control entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int8, int16, int32,
 
 
 class DescribeAclsRequest(Message, api_key=29, kind="request", versions="1-3", flexible="2+"):
-    """Asks for the entries that a filter matches."""
+    """Requests the entries that a filter matches."""
 
     resource_type_filter: Annotated[int, int8, versions("0+"), about("Kind of the resource; 1 for any.")] = 0
     resource_name_filter: Annotated[
@@ -28,7 +28,7 @@ class DescribeAclsRequest(Message, api_key=29, kind="request", versions="1-3", f
 
 
 class AclDescription(Struct):
-    """One entry about a resource."""
+    """An access control entry of a resource pattern."""
 
     principal: Annotated[str, string, versions("0+"), about("Whom it is about.")] = ""
     host: Annotated[str, string, versions("0+"), about("From which host, * for any.")] = ""
@@ -37,7 +37,7 @@ class AclDescription(Struct):
 
 
 class DescribeAclsResource(Struct):
-    """The entries about resources that a pattern names."""
+    """A resource pattern and its entries."""
 
     resource_type: Annotated[int, int8, versions("0+"), about("Kind of the resource.")] = 0
     resource_name: Annotated[str, string, versions("0+"), about("Its name, or what its name begins with.")] = ""
@@ -46,7 +46,7 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Message, api_key=29, kind="response", versions="1-3", flexible="2+"):
-    """The entries, by resource."""
+    """The entries, by resource pattern."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

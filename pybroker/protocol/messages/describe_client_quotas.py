@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (48): limits of users, clients and addresses."""
+"""DescribeClientQuotas (48): the quotas of users, client ids and IP addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybroker.protocol.schema import (
 
 
 class ComponentData(Struct):
-    """What one part of an entity has to be."""
+    """A filter on one component of the quota entity."""
 
     entity_type: Annotated[str, string, versions("0+"), about("`user`, `client-id` or `ip`.")] = ""
     match_type: Annotated[
@@ -30,14 +30,14 @@ class ComponentData(Struct):
 
 
 class DescribeClientQuotasRequest(Message, api_key=48, kind="request", versions="0-1", flexible="1+"):
-    """Asks for the quotas that a filter matches (KIP-546)."""
+    """Requests the quotas that a filter matches (KIP-546)."""
 
     components: Annotated[list[ComponentData], versions("0+"), about("What an entity has to have.")] = []
     strict: Annotated[bool, boolean, versions("0+"), about("Whether it may have nothing else.")] = False
 
 
 class EntityData(Struct):
-    """One part of what a quota binds."""
+    """One component of a quota entity."""
 
     entity_type: Annotated[str, string, versions("0+"), about("`user`, `client-id` or `ip`.")] = ""
     entity_name: Annotated[
@@ -46,14 +46,14 @@ class EntityData(Struct):
 
 
 class ValueData(Struct):
-    """One limit."""
+    """One quota."""
 
     key: Annotated[str, string, versions("0+"), about("What is limited.")] = ""
     value: Annotated[float, float64, versions("0+"), about("The limit.")] = 0.0
 
 
 class EntryData(Struct):
-    """The limits of one entity."""
+    """The quotas of one entity."""
 
     entity: Annotated[list[EntityData], versions("0+"), about("Whom they bind.")] = []
     values: Annotated[list[ValueData], versions("0+"), about("The limits.")] = []

@@ -1,4 +1,4 @@
-"""DescribeCluster (60)."""
+"""DescribeCluster (60): the brokers or controllers of the cluster."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pybroker.protocol.schema import (
 )
 
 BROKERS, CONTROLLERS = 1, 2
-"""Types of endpoints that can be asked for."""
+"""Endpoint types."""
 
 
 class DescribeClusterRequest(Message, api_key=60, kind="request", versions="0-2", flexible="0+"):
-    """Asks for the brokers, or the controllers."""
+    """Requests the brokers or the controllers."""
 
     include_cluster_authorized_operations: Annotated[
         bool, boolean, versions("0+"), about("Whether to say what the client may do to the cluster.")
@@ -35,7 +35,7 @@ class DescribeClusterRequest(Message, api_key=60, kind="request", versions="0-2"
 
 
 class DescribeClusterBroker(Struct):
-    """A broker and where it is reached."""
+    """A broker and its address."""
 
     broker_id: Annotated[int, int32, versions("0+"), map_key, about("The broker's id.")] = 0
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -45,7 +45,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Message, api_key=60, kind="response", versions="0-2", flexible="0+"):
-    """The brokers, or the controllers."""
+    """The brokers or the controllers."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): keys, values, and where they come from."""
+"""DescribeConfigs (32): configuration keys, their values and the sources of the values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybroker.protocol.schema import (
 
 
 class DescribeConfigsResource(Struct):
-    """A resource asked about."""
+    """A requested resource."""
 
     resource_type: Annotated[
         int,
@@ -37,7 +37,7 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Message, api_key=32, kind="request", versions="1-4", flexible="4+"):
-    """Asks for configuration."""
+    """Requests the configuration of resources."""
 
     resources: Annotated[list[DescribeConfigsResource], versions("0+"), about("The resources asked about.")] = []
     include_synonyms: Annotated[
@@ -49,7 +49,7 @@ class DescribeConfigsRequest(Message, api_key=32, kind="request", versions="1-4"
 
 
 class DescribeConfigsSynonym(Struct):
-    """One of the places that set a key."""
+    """A value of the key from one configuration source."""
 
     name: Annotated[str, string, versions("1+"), about("The key that gives the value.")] = ""
     value: Annotated[str | None, string, versions("1+"), nullable("0+"), about("Its value; null where sensitive.")] = ""
@@ -104,7 +104,7 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Message, api_key=32, kind="response", versions="1-4", flexible="4+"):
-    """Configuration, with where each value comes from."""
+    """The configuration of each resource."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (41): the tokens that a client may know."""
+"""DescribeDelegationToken (41): lists the tokens that the client may describe."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, int64
 
 
 class DescribeDelegationTokenOwner(Struct):
-    """Whose tokens are meant."""
+    """An owner whose tokens are requested."""
 
     principal_type: Annotated[str, string, versions("0+"), about("`User`.")] = ""
     principal_name: Annotated[str, string, versions("0+"), about("The name.")] = ""
 
 
 class DescribeDelegationTokenRequest(Message, api_key=41, kind="request", versions="1-3", flexible="2+"):
-    """Asks which tokens there are (KIP-48)."""
+    """Requests the tokens of owners (KIP-48)."""
 
     owners: Annotated[
         list[DescribeDelegationTokenOwner] | None,
@@ -26,14 +26,14 @@ class DescribeDelegationTokenRequest(Message, api_key=41, kind="request", versio
 
 
 class DescribedDelegationTokenRenewer(Struct):
-    """Who may renew a token."""
+    """A principal that may renew the token."""
 
     principal_type: Annotated[str, string, versions("0+"), about("`User`.")] = ""
     principal_name: Annotated[str, string, versions("0+"), about("The name.")] = ""
 
 
 class DescribedDelegationToken(Struct):
-    """A token."""
+    """A delegation token."""
 
     principal_type: Annotated[str, string, versions("0+"), about("Type of its owner.")] = ""
     principal_name: Annotated[str, string, versions("0+"), about("Its owner.")] = ""

@@ -1,4 +1,4 @@
-"""DescribeGroups (15)."""
+"""DescribeGroups (15): describes groups of the classic protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybroker.protocol.schema import (
 
 
 class DescribeGroupsRequest(Message, api_key=15, kind="request", versions="0-6", flexible="5+"):
-    """Asks for groups and their members, in the classic protocol."""
+    """Requests groups of the classic protocol and their members."""
 
     groups: Annotated[list[str], string, versions("0+"), about("The groups asked about.")] = []
     include_authorized_operations: Annotated[

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): where replicas lie on a broker, and how large they are."""
+"""DescribeLogDirs (35): the log directories of a broker, and the replicas in them with their sizes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pybroker.protocol.schema import (
 
 
 class DescribableLogDirTopic(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     topic: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[int], int32, versions("0+"), about("The partitions asked about.")] = []
 
 
 class DescribeLogDirsRequest(Message, api_key=35, kind="request", versions="0-5", flexible="2+"):
-    """Asks a broker for its log directories."""
+    """Requests the log directories of a broker."""
 
     topics: Annotated[
         list[DescribableLogDirTopic] | None,
@@ -62,7 +62,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    """A log directory."""
+    """A log directory and the replicas in it."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     log_dir: Annotated[str, string, versions("0+"), about("Absolute path of the directory.")] = ""

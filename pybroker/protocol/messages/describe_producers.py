@@ -1,4 +1,4 @@
-"""DescribeProducers (61): the producers that partitions remember."""
+"""DescribeProducers (61): the active producers of partitions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class TopicRequest(Struct):
 
 
 class DescribeProducersRequest(Message, api_key=61, kind="request", versions="0", flexible="0+"):
-    """Asks which producers have written to partitions (KIP-664)."""
+    """Requests the active producers of partitions (KIP-664)."""
 
     topics: Annotated[list[TopicRequest], versions("0+"), about("The topics.")] = []
 
 
 class ProducerState(Struct):
-    """A producer, as a partition knows it."""
+    """The state of a producer in one partition."""
 
     producer_id: Annotated[int, int64, versions("0+"), about("The producer's id.")] = 0
     producer_epoch: Annotated[int, int32, versions("0+"), about("The producer's epoch.")] = 0
@@ -38,7 +38,7 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    """A partition's producers."""
+    """The producers of one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -55,7 +55,7 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    """A topic's partitions."""
+    """A topic and the producers of its partitions."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[PartitionResponse], versions("0+"), about("The partitions.")] = []

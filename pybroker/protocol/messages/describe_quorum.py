@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): who votes about the metadata log, and how far each has come."""
+"""DescribeQuorum (55): the leader, voters and observers of the metadata log, and their log end offsets."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from pybroker.protocol.schema import (
 
 
 class PartitionData(Struct):
-    """A partition that is asked about."""
+    """A requested partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
 
 
 class TopicData(Struct):
-    """A topic that is asked about."""
+    """A requested topic."""
 
     topic_name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[PartitionData], versions("0+"), about("Its partitions.")] = []
 
 
 class DescribeQuorumRequest(Message, api_key=55, kind="request", versions="0-2", flexible="0+"):
-    """Asks for the state of the metadata quorum (KIP-595)."""
+    """Requests the state of the metadata quorum (KIP-595)."""
 
     topics: Annotated[list[TopicData], versions("0+"), about("The topics to describe.")] = []
 
 
 class ReplicaState(Struct):
-    """How far a voter or an observer has come."""
+    """The replication progress of a voter or an observer."""
 
     replica_id: Annotated[int, int32, versions("0+"), about("The node's id.")] = 0
     replica_directory_id: Annotated[
@@ -83,7 +83,7 @@ class DescribedTopicData(Struct):
 
 
 class Listener(Struct):
-    """Where a node of the quorum is reached."""
+    """A listener of a node of the quorum."""
 
     name: Annotated[str, string, versions("2+"), map_key, about("The listener's name.")] = ""
     host: Annotated[str, string, versions("2+"), about("Host name or address to connect to.")] = ""

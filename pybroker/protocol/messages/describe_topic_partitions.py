@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75): topics in parts, for clusters with very many."""
+"""DescribeTopicPartitions (75): describes topics in pages, for clusters with very many partitions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from pybroker.protocol.schema import (
 
 
 class TopicRequest(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
 
 
 class Cursor(Struct):
-    """A place between two answers."""
+    """The partition at which the next page begins."""
 
     topic_name: Annotated[str, string, versions("0+"), about("The next topic.")] = ""
     partition_index: Annotated[int, int32, versions("0+"), about("The next partition in it.")] = 0
 
 
 class DescribeTopicPartitionsRequest(Message, api_key=75, kind="request", versions="0", flexible="0+"):
-    """Asks for topics in parts (KIP-966)."""
+    """Requests one page of topics and their partitions (KIP-966)."""
 
     topics: Annotated[list[TopicRequest], versions("0+"), about("The topics asked about; empty for all.")] = []
     response_partition_limit: Annotated[int, int32, versions("0+"), about("Most partitions in one answer.")] = 2000
@@ -43,7 +43,7 @@ class DescribeTopicPartitionsRequest(Message, api_key=75, kind="request", versio
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    """A partition, who leads it and who has it."""
+    """A partition, its leader and its replicas."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
@@ -73,7 +73,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     name: Annotated[str | None, string, versions("0+"), nullable("0+"), map_key, about("The topic's name.")] = ""
@@ -88,7 +88,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class DescribeTopicPartitionsResponse(Message, api_key=75, kind="response", versions="0", flexible="0+"):
-    """A part of the topics."""
+    """One page of topics and their partitions."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), ignorable, about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): where transactional ids and their transactions stand."""
+"""DescribeTransactions (65): the state of transactional ids and their transactions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, int64
 
 
 class DescribeTransactionsRequest(Message, api_key=65, kind="request", versions="0", flexible="0+"):
-    """Asks where transactional ids stand (KIP-664)."""
+    """Requests the state of transactional ids (KIP-664)."""
 
     transactional_ids: Annotated[
         list[str], string, versions("0+"), about("The transactional ids that are asked for.")
@@ -23,7 +23,7 @@ class TopicData(Struct):
 
 
 class TransactionState(Struct):
-    """A transactional id and its transaction."""
+    """The state of a transactional id and its transaction."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     transactional_id: Annotated[str, string, versions("0+"), about("The transactional id.")] = ""
@@ -40,7 +40,7 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Message, api_key=65, kind="response", versions="0", flexible="0+"):
-    """Where each transactional id stands."""
+    """The state of each transactional id."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50): by which SCRAM mechanisms users can log in."""
+"""DescribeUserScramCredentials (50): the SCRAM mechanisms that users have credentials for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pybroker.protocol.schema import Message, Struct, about, int8, int16, int32,
 
 
 class UserName(Struct):
-    """One user that is asked about."""
+    """A requested user."""
 
     name: Annotated[str, string, versions("0+"), about("The user.")] = ""
 
 
 class DescribeUserScramCredentialsRequest(Message, api_key=50, kind="request", versions="0", flexible="0+"):
-    """Asks for the mechanisms and iterations of users (KIP-554)."""
+    """Requests the mechanisms and iterations of users' credentials (KIP-554)."""
 
     users: Annotated[
         list[UserName] | None, versions("0+"), nullable("0+"), about("The users; null or none for all of them.")
@@ -22,7 +22,7 @@ class DescribeUserScramCredentialsRequest(Message, api_key=50, kind="request", v
 
 
 class CredentialInfo(Struct):
-    """What may be known of one credential."""
+    """The mechanism and iterations of one credential."""
 
     mechanism: Annotated[int, int8, versions("0+"), about("1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.")] = 0
     iterations: Annotated[int, int32, versions("0+"), about("How often the password was hashed.")] = 0
@@ -40,7 +40,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Message, api_key=50, kind="response", versions="0", flexible="0+"):
-    """The users' credentials, as far as anybody may know them."""
+    """The mechanisms and iterations of each user's credentials."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""ElectLeaders (43): preferred and unclean elections on demand."""
+"""ElectLeaders (43): triggers preferred and unclean leader elections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TopicPartitions(Struct):
 
 
 class ElectLeadersRequest(Message, api_key=43, kind="request", versions="0-2", flexible="2+"):
-    """Asks the controller for elections."""
+    """Requests the controller to elect leaders."""
 
     election_type: Annotated[int, int8, versions("1+"), about("0 preferred, 1 unclean.")] = 0
     topic_partitions: Annotated[
@@ -25,7 +25,7 @@ class ElectLeadersRequest(Message, api_key=43, kind="request", versions="0-2", f
 
 
 class PartitionResult(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_id: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -35,14 +35,14 @@ class PartitionResult(Struct):
 
 
 class ReplicaElectionResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     topic: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partition_result: Annotated[list[PartitionResult], versions("0+"), about("One result for each partition.")] = []
 
 
 class ElectLeadersResponse(Message, api_key=43, kind="response", versions="0-2", flexible="2+"):
-    """What became of the elections, one by one."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

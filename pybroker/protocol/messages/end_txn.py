@@ -17,7 +17,7 @@ class EndTxnRequest(Message, api_key=26, kind="request", versions="0-5", flexibl
 
 
 class EndTxnResponse(Message, api_key=26, kind="response", versions="0-5", flexible="3+"):
-    """Whether it ends; from version 5 with the epoch of the next one."""
+    """The result; from version 5 with the producer id and epoch for the next transaction."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

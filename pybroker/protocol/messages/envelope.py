@@ -1,4 +1,4 @@
-"""Envelope (58): a client's request that a broker forwards to the controller, and its answer."""
+"""Envelope (58): forwards a client's request from a broker to the controller, and returns its response."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pybroker.protocol.schema import (
 )
 
 COMMITTED_OFFSET_TAG = 10_000
-"""Far from the tags that Kafka gives in order, so that none of its later versions means something else by it."""
+"""Far above the tags that Kafka assigns in sequence, so that later Kafka versions do not assign it to another field."""
 
 
 class EnvelopeRequest(Message, api_key=58, kind="request", versions="0", flexible="0+"):
-    """Forwards a request with the principal that it is from (KIP-590)."""
+    """Forwards a request with the principal of its client (KIP-590)."""
 
     request_data: Annotated[bytes, octets, versions("0+"), about("The client's request: header and body.")] = b""
     request_principal: Annotated[
@@ -30,7 +30,7 @@ class EnvelopeRequest(Message, api_key=58, kind="request", versions="0", flexibl
 
 
 class EnvelopeResponse(Message, api_key=58, kind="response", versions="0", flexible="0+"):
-    """The answer to the client's request, or why there is none."""
+    """The response to the client's request, or an error."""
 
     response_data: Annotated[
         bytes | None, octets, versions("0+"), nullable("0+"), about("The answer: header and body.")

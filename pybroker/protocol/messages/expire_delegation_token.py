@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (40): a token is to end earlier, or at once."""
+"""ExpireDelegationToken (40): expires a token earlier, or at once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pybroker.protocol.schema import Message, about, int16, int32, int64, octets
 
 
 class ExpireDelegationTokenRequest(Message, api_key=40, kind="request", versions="1-2", flexible="2+"):
-    """Asks that a token lives shorter (KIP-48)."""
+    """Requests an earlier expiry of a token (KIP-48)."""
 
     hmac: Annotated[bytes, octets, versions("0+"), about("What the token proves itself by.")] = b""
     expiry_time_period_ms: Annotated[int, int64, versions("0+"), about("From now; below 0 it ends at once.")] = 0
 
 
 class ExpireDelegationTokenResponse(Message, api_key=40, kind="response", versions="1-2", flexible="2+"):
-    """When the token ends."""
+    """The new expiry timestamp of the token."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     expiry_timestamp_ms: Annotated[int, int64, versions("0+"), about("When it ends, ms since 1970.")] = 0

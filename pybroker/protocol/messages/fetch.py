@@ -33,7 +33,7 @@ class ReplicaState(Struct):
 
 
 class FetchPartition(Struct):
-    """A partition and the offset wanted."""
+    """A partition and the offset to fetch from."""
 
     partition: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     current_leader_epoch: Annotated[
@@ -67,7 +67,7 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    """A topic wanted."""
+    """A topic and its partitions to fetch."""
 
     topic: Annotated[str, string, versions("0-12"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -75,7 +75,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    """A topic that leaves the session, whole or in part."""
+    """A topic with partitions to remove from the fetch session."""
 
     topic: Annotated[str, string, versions("7-12"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -83,7 +83,7 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Message, api_key=1, kind="request", versions="0-18", flexible="12+"):
-    """Asks for batches; answered by the data plane, so Python meets it in clients and tests only."""
+    """Requests record batches. The data plane serves it, so Python code uses it only in clients and tests."""
 
     cluster_id: Annotated[
         str | None,
@@ -122,14 +122,14 @@ class FetchRequest(Message, api_key=1, kind="request", versions="0-18", flexible
 
 
 class EpochEndOffset(Struct):
-    """An epoch and where it ends."""
+    """A leader epoch and its end offset."""
 
     epoch: Annotated[int, int32, versions("12+"), about("The largest epoch that both logs share.")] = -1
     end_offset: Annotated[int, int64, versions("12+"), about("Where that epoch ends in the leader's log.")] = -1
 
 
 class LeaderIdAndEpoch(Struct):
-    """A leader and the epoch of its leadership."""
+    """The leader and its epoch."""
 
     leader_id: Annotated[int, int32, versions("12+"), about("Broker id of the leader; -1 where there is none.")] = -1
     leader_epoch: Annotated[int, int32, versions("12+"), about("Epoch of that leadership.")] = -1
@@ -143,14 +143,14 @@ class SnapshotId(Struct):
 
 
 class AbortedTransaction(Struct):
-    """A transaction whose records do not count."""
+    """An aborted transaction, whose records consumers skip."""
 
     producer_id: Annotated[int, int64, versions("4+"), about("Whose transaction it was.")] = 0
     first_offset: Annotated[int, int64, versions("4+"), about("Where it began in this partition.")] = 0
 
 
 class PartitionData(Struct):
-    """What was found in one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -191,7 +191,7 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    """What was found in one topic."""
+    """The result for one topic."""
 
     topic: Annotated[str, string, versions("0-12"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -199,7 +199,7 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """A broker and where it is reached."""
+    """A broker and its address."""
 
     node_id: Annotated[int, int32, versions("16+"), map_key, about("The broker's id.")] = 0
     host: Annotated[str, string, versions("16+"), about("Host name or address to connect to.")] = ""
@@ -208,7 +208,7 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Message, api_key=1, kind="response", versions="0-18", flexible="12+"):
-    """The batches found."""
+    """The fetched batches of each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""FetchSnapshot (59): pieces of a snapshot of the metadata log."""
+"""FetchSnapshot (59): fetches a snapshot of the metadata log in parts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pybroker.protocol.schema import (
 
 
 class SnapshotId(Struct):
-    """Which snapshot."""
+    """The id of a snapshot."""
 
     end_offset: Annotated[int, int64, versions("0+"), about("End of the log that it stands for, exclusive.")] = 0
     epoch: Annotated[int, int32, versions("0+"), about("Epoch of the last record before that end.")] = 0
 
 
 class PartitionSnapshot(Struct):
-    """A partition, and the piece of its snapshot that is wanted."""
+    """A partition and the part of its snapshot to fetch."""
 
     partition: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     current_leader_epoch: Annotated[
@@ -48,14 +48,14 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    """A topic, and its partitions."""
+    """A topic and its partitions."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[PartitionSnapshot], versions("0+"), about("Its partitions.")] = []
 
 
 class FetchSnapshotRequest(Message, api_key=59, kind="request", versions="0-1", flexible="0+"):
-    """Asks the leader of the quorum for a piece of a snapshot (KIP-630)."""
+    """Requests a part of a snapshot from the leader of the quorum (KIP-630)."""
 
     cluster_id: Annotated[
         str | None, string, versions("0+"), nullable("0+"), tag(0, "0+"), about("Id of the cluster, null for any.")
@@ -66,14 +66,14 @@ class FetchSnapshotRequest(Message, api_key=59, kind="request", versions="0-1", 
 
 
 class LeaderIdAndEpoch(Struct):
-    """Who leads."""
+    """The leader and its epoch."""
 
     leader_id: Annotated[int, int32, versions("0+"), about("The leader's id, -1 where it is not known.")] = 0
     leader_epoch: Annotated[int, int32, versions("0+"), about("The newest leader epoch that is known.")] = 0
 
 
 class FetchedPartitionSnapshot(Struct):
-    """A piece of the snapshot of a partition."""
+    """A part of a partition's snapshot."""
 
     index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -89,14 +89,14 @@ class FetchedPartitionSnapshot(Struct):
 
 
 class FetchedTopicSnapshot(Struct):
-    """A topic, and its partitions."""
+    """A topic and its partitions."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[FetchedPartitionSnapshot], versions("0+"), about("Its partitions.")] = []
 
 
 class NodeEndpoint(Struct):
-    """Where a leader is reached."""
+    """A leader and its address."""
 
     node_id: Annotated[int, int32, versions("1+"), map_key, about("The node's id.")] = 0
     host: Annotated[str, string, versions("1+"), about("Host name or address to connect to.")] = ""
@@ -104,7 +104,7 @@ class NodeEndpoint(Struct):
 
 
 class FetchSnapshotResponse(Message, api_key=59, kind="response", versions="0-1", flexible="0+"):
-    """The piece of the snapshot."""
+    """The requested part of the snapshot."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), ignorable, about("Milliseconds that the quota made the client wait.")

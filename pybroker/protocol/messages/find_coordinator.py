@@ -1,4 +1,4 @@
-"""FindCoordinator (10): from version 4 for many keys at once."""
+"""FindCoordinator (10): finds the coordinators of keys, from version 4 of several keys at once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int8, in
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
 GROUP, TRANSACTION = 0, 1
-"""Kinds of keys."""
+"""Key types."""
 
 
 class FindCoordinatorRequest(Message, api_key=10, kind="request", versions="0-6", flexible="3+"):
-    """Asks which broker coordinates a group or transaction."""
+    """Requests the coordinators of groups, transactional ids or share partitions."""
 
     key: Annotated[str, string, versions("0-3"), about("The group or transactional id.")] = ""
     key_type: Annotated[int, int8, versions("1+"), about("0 group, 1 transaction, 2 share group partition.")] = 0
@@ -20,7 +20,7 @@ class FindCoordinatorRequest(Message, api_key=10, kind="request", versions="0-6"
 
 
 class Coordinator(Struct):
-    """Where one key's coordinator is."""
+    """The coordinator of one key."""
 
     key: Annotated[str, string, versions("4+"), about("The group or transactional id.")] = ""
     node_id: Annotated[int, int32, versions("4+"), about("The broker's id.")] = 0
@@ -33,7 +33,7 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Message, api_key=10, kind="response", versions="0-6", flexible="3+"):
-    """Which broker coordinates."""
+    """The coordinator of each key."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

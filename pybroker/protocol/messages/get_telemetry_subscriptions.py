@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (71)."""
+"""GetTelemetrySubscriptions (71): the metrics that a client should push."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, boolean, int8, int16, int32
 
 
 class GetTelemetrySubscriptionsRequest(Message, api_key=71, kind="request", versions="0", flexible="0+"):
-    """Asks which metrics a client is to push (KIP-714)."""
+    """Requests the metrics subscription of a client (KIP-714)."""
 
     client_instance_id: Annotated[
         bytes, uuid, versions("0+"), about("Id of the client, which the first answer gave; zero before that.")
@@ -16,7 +16,7 @@ class GetTelemetrySubscriptionsRequest(Message, api_key=71, kind="request", vers
 
 
 class GetTelemetrySubscriptionsResponse(Message, api_key=71, kind="response", versions="0", flexible="0+"):
-    """What it is to push, and how often."""
+    """The metrics that the client should push, and the push interval."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""Heartbeat (12)."""
+"""Heartbeat (12): renews the session of a member of a classic group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, ignorable, int16, int32, nu
 
 
 class HeartbeatRequest(Message, api_key=12, kind="request", versions="0-4", flexible="4+"):
-    """Says that a member lives."""
+    """Renews the session of a member."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     generation_id: Annotated[int, int32, versions("0+"), about("The group's generation.")] = 0
@@ -19,7 +19,7 @@ class HeartbeatRequest(Message, api_key=12, kind="request", versions="0-4", flex
 
 
 class HeartbeatResponse(Message, api_key=12, kind="response", versions="0-4", flexible="4+"):
-    """Whether it should join again."""
+    """The result; an error code if the member has to rejoin the group."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

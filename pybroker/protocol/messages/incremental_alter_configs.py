@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): single keys of configurations."""
+"""IncrementalAlterConfigs (44): changes single configuration keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybroker.protocol.schema import (
 
 
 class AlterableConfig(Struct):
-    """A key to change."""
+    """A configuration key to change."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("Configuration key.")] = ""
     config_operation: Annotated[
@@ -48,14 +48,14 @@ class AlterConfigsResource(Struct):
 
 
 class IncrementalAlterConfigsRequest(Message, api_key=44, kind="request", versions="0-1", flexible="1+"):
-    """Changes single keys of resources (KIP-339)."""
+    """Changes single configuration keys of resources (KIP-339)."""
 
     resources: Annotated[list[AlterConfigsResource], versions("0+"), about("The resources to change.")] = []
     validate_only: Annotated[bool, boolean, versions("0+"), about("Whether to check without creating.")] = False
 
 
 class AlterConfigsResourceResponse(Struct):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[
@@ -73,7 +73,7 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Message, api_key=44, kind="response", versions="0-1", flexible="1+"):
-    """What became of the resources, one by one."""
+    """The result for each resource."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

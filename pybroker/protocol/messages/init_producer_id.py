@@ -1,4 +1,4 @@
-"""InitProducerId (22): the identity of an idempotent producer."""
+"""InitProducerId (22): the producer id and epoch of an idempotent or transactional producer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, boolean, ignorable, int16, 
 
 
 class InitProducerIdRequest(Message, api_key=22, kind="request", versions="0-6", flexible="2+"):
-    """Asks for a producer id and epoch, before the first idempotent produce."""
+    """Requests a producer id and epoch, before the first idempotent produce."""
 
     transactional_id: Annotated[
         str | None, string, versions("0+"), nullable("0+"), about("Set by a transactional producer.")

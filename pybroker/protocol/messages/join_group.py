@@ -21,14 +21,14 @@ from pybroker.protocol.schema import (
 
 
 class JoinGroupRequestProtocol(Struct):
-    """A protocol that the member can use."""
+    """A protocol that the member supports."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The protocol's name: an assignor.")] = ""
     metadata: Annotated[bytes, octets, versions("0+"), about("What the member sends that assignor.")] = b""
 
 
 class JoinGroupRequest(Message, api_key=11, kind="request", versions="0-9", flexible="6+"):
-    """Enters a group, or a rebalance."""
+    """Joins a group, or rejoins it in a rebalance."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     session_timeout_ms: Annotated[
@@ -57,7 +57,7 @@ class JoinGroupRequest(Message, api_key=11, kind="request", versions="0-9", flex
 
 
 class JoinGroupResponseMember(Struct):
-    """A member, as the leader sees it."""
+    """A member and its metadata, for the group's leader."""
 
     member_id: Annotated[str, string, versions("0+"), about("The member.")] = ""
     group_instance_id: Annotated[

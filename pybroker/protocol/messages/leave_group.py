@@ -1,4 +1,4 @@
-"""LeaveGroup (13): from version 3 for many members at once."""
+"""LeaveGroup (13): removes members from a group, from version 3 several at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FIRST_VERSION_WITH_MANY_MEMBERS = 3
 
 
 class MemberIdentity(Struct):
-    """One who leaves."""
+    """A member to remove."""
 
     member_id: Annotated[str, string, versions("3+"), about("The member.")] = ""
     group_instance_id: Annotated[
@@ -22,7 +22,7 @@ class MemberIdentity(Struct):
 
 
 class LeaveGroupRequest(Message, api_key=13, kind="request", versions="0-5", flexible="4+"):
-    """Takes members out of a group."""
+    """Removes members from a group."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     member_id: Annotated[str, string, versions("0-2"), about("The member.")] = ""
@@ -30,7 +30,7 @@ class LeaveGroupRequest(Message, api_key=13, kind="request", versions="0-5", fle
 
 
 class MemberResponse(Struct):
-    """What became of one member."""
+    """The result for one member."""
 
     member_id: Annotated[str, string, versions("3+"), about("The member.")] = ""
     group_instance_id: Annotated[
@@ -40,7 +40,7 @@ class MemberResponse(Struct):
 
 
 class LeaveGroupResponse(Message, api_key=13, kind="response", versions="0-5", flexible="4+"):
-    """What became of them, one by one."""
+    """The result for each member."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""ListConfigResources (74); version 0 lists client metrics alone."""
+"""ListConfigResources (74): the resources with configuration; in version 0 only client metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int8, in
 
 
 class ListConfigResourcesRequest(Message, api_key=74, kind="request", versions="0-1", flexible="0+"):
-    """Asks which resources have configuration (KIP-1142)."""
+    """Requests the resources that have configuration (KIP-1142)."""
 
     resource_types: Annotated[list[int], int8, versions("1+"), about("Kinds to list; empty for all.")] = []
 
@@ -29,7 +29,7 @@ class ConfigResource(Struct):
 
 
 class ListConfigResourcesResponse(Message, api_key=74, kind="response", versions="0-1", flexible="0+"):
-    """Which resources have configuration."""
+    """The resources that have configuration."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""ListGroups (16)."""
+"""ListGroups (16): the groups that a broker coordinates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int16, i
 
 
 class ListGroupsRequest(Message, api_key=16, kind="request", versions="0-5", flexible="3+"):
-    """Asks a broker which groups it coordinates."""
+    """Requests the groups that a broker coordinates."""
 
     states_filter: Annotated[list[str], string, versions("4+"), about("States to list; empty for all.")] = []
     types_filter: Annotated[list[str], string, versions("5+"), about("Types to list; empty for all.")] = []
@@ -28,7 +28,7 @@ class ListedGroup(Struct):
 
 
 class ListGroupsResponse(Message, api_key=16, kind="response", versions="0-5", flexible="3+"):
-    """Which groups it coordinates."""
+    """The groups that the broker coordinates."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

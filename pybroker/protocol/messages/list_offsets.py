@@ -1,4 +1,4 @@
-"""ListOffsets (2): offsets by time, and the two ends of a log. Version 0 is that of Kafka 0.8 to 3."""
+"""ListOffsets (2): offsets by timestamp, and the first and last offset of a log. Version 0 is for Kafka 0.8 to 3."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int8, in
 
 
 class OffsetTime(IntEnum):
-    """Numbers below zero that stand for a place in the log instead of a time."""
+    """Negative timestamps that select a position in the log."""
 
     LATEST = -1
     EARLIEST = -2
     MAX_TIMESTAMP = -3
     """The record with the largest timestamp (KIP-734, version 7)."""
     EARLIEST_LOCAL = -4
-    """The first record that is not in tiered storage alone (KIP-405, version 8)."""
+    """The first record in the local log (KIP-405, version 8)."""
     LATEST_TIERED = -5
     """The last record in tiered storage (KIP-1005, version 9)."""
     EARLIEST_PENDING_UPLOAD = -6
-    """The first record that tiered storage has yet to take (KIP-1023, version 11)."""
+    """The first record that is not yet uploaded to tiered storage (KIP-1023, version 11)."""
 
 
 class ListOffsetsPartition(Struct):
-    """A partition and the time asked about."""
+    """A partition and the requested timestamp."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     current_leader_epoch: Annotated[
@@ -44,14 +44,14 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[ListOffsetsPartition], versions("0+"), about("The partitions asked about.")] = []
 
 
 class ListOffsetsRequest(Message, api_key=2, kind="request", versions="0-11", flexible="6+"):
-    """Asks for offsets by time."""
+    """Requests offsets by timestamp."""
 
     replica_id: Annotated[int, int32, versions("0+"), about("Broker id of a follower; -1 for a client.")] = 0
     isolation_level: Annotated[int, int8, versions("2+"), about("0 read_uncommitted, 1 read_committed.")] = 0
@@ -62,7 +62,7 @@ class ListOffsetsRequest(Message, api_key=2, kind="request", versions="0-11", fl
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """The offset found in one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -75,7 +75,7 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    """The offsets found in one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[
@@ -84,7 +84,7 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsResponse(Message, api_key=2, kind="response", versions="0-11", flexible="6+"):
-    """The offsets found."""
+    """The offset of each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("2+"), ignorable, about("Milliseconds that the quota made the client wait.")

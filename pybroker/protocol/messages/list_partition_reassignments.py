@@ -15,7 +15,7 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(Message, api_key=46, kind="request", versions="0", flexible="0+"):
-    """Asks the controller which partitions are being reassigned (KIP-455)."""
+    """Requests the reassignments in progress from the controller (KIP-455)."""
 
     timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 60000
     topics: Annotated[
@@ -27,7 +27,7 @@ class ListPartitionReassignmentsRequest(Message, api_key=46, kind="request", ver
 
 
 class OngoingPartitionReassignment(Struct):
-    """A partition that is being reassigned."""
+    """The reassignment of one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     replicas: Annotated[
@@ -38,7 +38,7 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    """A topic with partitions that are being reassigned."""
+    """A topic and the reassignments of its partitions."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[
@@ -47,7 +47,7 @@ class OngoingTopicReassignment(Struct):
 
 
 class ListPartitionReassignmentsResponse(Message, api_key=46, kind="response", versions="0", flexible="0+"):
-    """The reassignments that are in progress."""
+    """The reassignments in progress."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

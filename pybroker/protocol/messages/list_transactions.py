@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int16, int32, int64
 
 
 class ListTransactionsRequest(Message, api_key=66, kind="request", versions="0-2", flexible="0+"):
-    """Asks which transactional ids there are (KIP-664)."""
+    """Requests the transactional ids that match filters (KIP-664)."""
 
     state_filters: Annotated[
         list[str], string, versions("0+"), about("Names of the states that are asked for; empty for all.")
@@ -32,7 +32,7 @@ class ListTransactionsRequest(Message, api_key=66, kind="request", versions="0-2
 
 
 class TransactionState(Struct):
-    """A transactional id and its transaction."""
+    """A transactional id and the state of its transaction."""
 
     transactional_id: Annotated[str, string, versions("0+"), about("The transactional id.")] = ""
     producer_id: Annotated[int, int64, versions("0+"), about("The producer's id.")] = 0
@@ -40,7 +40,7 @@ class TransactionState(Struct):
 
 
 class ListTransactionsResponse(Message, api_key=66, kind="response", versions="0-2", flexible="0+"):
-    """The transactional ids."""
+    """The matching transactional ids."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""Metadata (3): which brokers and topics there are, and who leads."""
+"""Metadata (3): the brokers, the topics and the leaders of their partitions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pybroker.protocol.schema import (
 
 
 class MetadataRequestTopic(Struct):
-    """A topic asked about, by name or by id."""
+    """A requested topic, by name or by id."""
 
     topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("Asked for by id, unless zero.")] = ZERO_UUID
     name: Annotated[str | None, string, versions("0+"), nullable("10+"), about("Asked for by name, unless null.")] = ""
 
 
 class MetadataRequest(Message, api_key=3, kind="request", versions="0-13", flexible="9+"):
-    """Asks for brokers, topics and leaders."""
+    """Requests brokers, topics and partition leaders."""
 
     topics: Annotated[
         list[MetadataRequestTopic] | None,
@@ -49,7 +49,7 @@ class MetadataRequest(Message, api_key=3, kind="request", versions="0-13", flexi
 
 
 class MetadataResponseBroker(Struct):
-    """A broker and where it is reached."""
+    """A broker and its address."""
 
     node_id: Annotated[int, int32, versions("0+"), map_key, about("The broker's id.")] = 0
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -58,7 +58,7 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    """A partition, who leads it and who has it."""
+    """A partition, its leader and its replicas."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
@@ -74,7 +74,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     name: Annotated[
@@ -93,7 +93,7 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Message, api_key=3, kind="response", versions="0-13", flexible="9+"):
-    """Brokers, topics and leaders."""
+    """Brokers, topics and partition leaders."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("3+"), ignorable, about("Milliseconds that the quota made the client wait.")

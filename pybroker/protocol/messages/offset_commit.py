@@ -1,4 +1,4 @@
-"""OffsetCommit (8): from version 10 by topic id."""
+"""OffsetCommit (8): commits the offsets of a group, from version 10 by topic id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class OffsetCommitRequestPartition(Struct):
-    """A partition and its offset."""
+    """A partition and the offset to commit."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     committed_offset: Annotated[int, int64, versions("0+"), about("The next offset to read.")] = 0
@@ -34,7 +34,7 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    """A topic committed."""
+    """A topic with offsets to commit."""
 
     name: Annotated[str, string, versions("0-9"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -42,7 +42,7 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequest(Message, api_key=8, kind="request", versions="2-10", flexible="8+"):
-    """Keeps how far a group has read."""
+    """Commits offsets of a group."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     generation_id_or_member_epoch: Annotated[
@@ -63,14 +63,14 @@ class OffsetCommitRequest(Message, api_key=8, kind="request", versions="2-10", f
 
 
 class OffsetCommitResponsePartition(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class OffsetCommitResponseTopic(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0-9"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -80,7 +80,7 @@ class OffsetCommitResponseTopic(Struct):
 
 
 class OffsetCommitResponse(Message, api_key=8, kind="response", versions="2-10", flexible="8+"):
-    """What became of the offsets, one by one."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("3+"), ignorable, about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""OffsetDelete (47)."""
+"""OffsetDelete (47): deletes committed offsets of a group."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int16, i
 
 
 class OffsetDeleteRequestPartition(Struct):
-    """A partition to forget."""
+    """A partition whose committed offset is deleted."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
 
 
 class OffsetDeleteRequestTopic(Struct):
-    """A topic to forget."""
+    """A topic with committed offsets to delete."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[OffsetDeleteRequestPartition], versions("0+"), about("The partitions to forget.")] = []
 
 
 class OffsetDeleteRequest(Message, api_key=47, kind="request", versions="0", flexible="none"):
-    """Forgets how far a group has read."""
+    """Deletes committed offsets of a group."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     topics: Annotated[list[OffsetDeleteRequestTopic], versions("0+"), about("The topics to forget.")] = []
 
 
 class OffsetDeleteResponsePartition(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), map_key, about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class OffsetDeleteResponseTopic(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[
@@ -44,7 +44,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponse(Message, api_key=47, kind="response", versions="0", flexible="none"):
-    """What became of the offsets, one by one."""
+    """The result for each partition."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     throttle_time_ms: Annotated[

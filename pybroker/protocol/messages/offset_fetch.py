@@ -1,4 +1,4 @@
-"""OffsetFetch (9): from version 8 for many groups at once, from version 10 by topic id."""
+"""OffsetFetch (9): fetches committed offsets, from version 8 of several groups, from version 10 by topic id."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FIRST_VERSION_WITH_MANY_GROUPS = 8
 
 
 class OffsetFetchRequestTopic(Struct):
-    """A topic asked about, up to version 7."""
+    """A requested topic, up to version 7."""
 
     name: Annotated[str, string, versions("0-7"), about("The topic's name.")] = ""
     partition_indexes: Annotated[list[int], int32, versions("0-7"), about("The partitions asked about.")] = []
 
 
 class OffsetFetchRequestTopics(Struct):
-    """A topic asked about, from version 8."""
+    """A requested topic, from version 8."""
 
     name: Annotated[str, string, versions("8-9"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -39,7 +39,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    """A group asked about."""
+    """A requested group."""
 
     group_id: Annotated[str, string, versions("8+"), about("The group.")] = ""
     member_id: Annotated[str | None, string, versions("9+"), nullable("9+"), ignorable, about("The member.")] = None
@@ -55,7 +55,7 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Message, api_key=9, kind="request", versions="1-10", flexible="6+"):
-    """Asks how far groups have read."""
+    """Requests the committed offsets of groups."""
 
     group_id: Annotated[str, string, versions("0-7"), about("The group.")] = ""
     topics: Annotated[
@@ -71,7 +71,7 @@ class OffsetFetchRequest(Message, api_key=9, kind="request", versions="1-10", fl
 
 
 class OffsetFetchResponsePartition(Struct):
-    """The offset of one partition, up to version 7."""
+    """The committed offset of one partition, up to version 7."""
 
     partition_index: Annotated[int, int32, versions("0-7"), about("Number of the partition.")] = 0
     committed_offset: Annotated[int, int64, versions("0-7"), about("The next offset to read; -1 for none.")] = 0
@@ -85,7 +85,7 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    """The offsets of one topic, up to version 7."""
+    """The committed offsets of one topic, up to version 7."""
 
     name: Annotated[str, string, versions("0-7"), about("The topic's name.")] = ""
     partitions: Annotated[
@@ -94,7 +94,7 @@ class OffsetFetchResponseTopic(Struct):
 
 
 class OffsetFetchResponsePartitions(Struct):
-    """The offset of one partition, from version 8."""
+    """The committed offset of one partition, from version 8."""
 
     partition_index: Annotated[int, int32, versions("8+"), about("Number of the partition.")] = 0
     committed_offset: Annotated[int, int64, versions("8+"), about("The next offset to read; -1 for none.")] = 0
@@ -106,7 +106,7 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    """The offsets of one topic, from version 8."""
+    """The committed offsets of one topic, from version 8."""
 
     name: Annotated[str, string, versions("8-9"), ignorable, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("10+"), ignorable, about("The topic's id.")] = ZERO_UUID
@@ -116,7 +116,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    """The offsets of one group."""
+    """The committed offsets of one group."""
 
     group_id: Annotated[str, string, versions("8+"), about("The group.")] = ""
     topics: Annotated[list[OffsetFetchResponseTopics], versions("8+"), about("One result for each topic.")] = []
@@ -124,7 +124,7 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponse(Message, api_key=9, kind="response", versions="1-10", flexible="6+"):
-    """How far groups have read."""
+    """The committed offsets of groups."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("3+"), ignorable, about("Milliseconds that the quota made the client wait.")

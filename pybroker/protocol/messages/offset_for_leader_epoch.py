@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where leader epochs end, for truncation."""
+"""OffsetForLeaderEpoch (23): the end offsets of leader epochs, to detect log truncation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int16, i
 
 
 class OffsetForLeaderPartition(Struct):
-    """A partition and the epoch asked about."""
+    """A partition and the requested leader epoch."""
 
     partition: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     current_leader_epoch: Annotated[
@@ -22,14 +22,14 @@ class OffsetForLeaderPartition(Struct):
 
 
 class OffsetForLeaderTopic(Struct):
-    """A topic asked about."""
+    """A requested topic."""
 
     topic: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[OffsetForLeaderPartition], versions("0+"), about("The partitions asked about.")] = []
 
 
 class OffsetForLeaderEpochRequest(Message, api_key=23, kind="request", versions="2-4", flexible="4+"):
-    """Asks where leader epochs end (KIP-101, KIP-320)."""
+    """Requests the end offsets of leader epochs (KIP-101, KIP-320)."""
 
     replica_id: Annotated[
         int, int32, versions("3+"), ignorable, about("Broker id of a follower; -1 for a consumer.")
@@ -38,7 +38,7 @@ class OffsetForLeaderEpochRequest(Message, api_key=23, kind="request", versions=
 
 
 class EpochEndOffset(Struct):
-    """An epoch and where it ends."""
+    """A leader epoch and its end offset."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     partition: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
@@ -49,14 +49,14 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    """The ends found in one topic."""
+    """The result for one topic."""
 
     topic: Annotated[str, string, versions("0+"), map_key, about("The topic's name.")] = ""
     partitions: Annotated[list[EpochEndOffset], versions("0+"), about("One result for each partition.")] = []
 
 
 class OffsetForLeaderEpochResponse(Message, api_key=23, kind="response", versions="2-4", flexible="4+"):
-    """Where leader epochs end."""
+    """The end offset of each requested leader epoch."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("2+"), ignorable, about("Milliseconds that the quota made the client wait.")

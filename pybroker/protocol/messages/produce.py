@@ -25,7 +25,7 @@ from pybroker.protocol.schema import (
 
 
 class PartitionProduceData(Struct):
-    """What goes to one partition."""
+    """The batches for one partition."""
 
     index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     records: Annotated[
@@ -34,7 +34,7 @@ class PartitionProduceData(Struct):
 
 
 class TopicProduceData(Struct):
-    """What goes to one topic."""
+    """The batches for one topic."""
 
     name: Annotated[str, string, versions("0-12"), ignorable, map_key, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key, about("The topic's id.")] = ZERO_UUID
@@ -42,7 +42,7 @@ class TopicProduceData(Struct):
 
 
 class ProduceRequest(Message, api_key=0, kind="request", versions="0-13", flexible="9+"):
-    """Batches to append; answered by the data plane, so Python meets it in clients and tests only."""
+    """Appends record batches. The data plane serves it, so Python code uses it only in clients and tests."""
 
     transactional_id: Annotated[
         str | None, string, versions("3+"), nullable("3+"), about("Set by a transactional producer.")
@@ -55,7 +55,7 @@ class ProduceRequest(Message, api_key=0, kind="request", versions="0-13", flexib
 
 
 class BatchIndexAndErrorMessage(Struct):
-    """A record that was refused."""
+    """A rejected record."""
 
     batch_index: Annotated[int, int32, versions("8+"), about("Position of the record in its batch.")] = 0
     batch_index_error_message: Annotated[
@@ -64,14 +64,14 @@ class BatchIndexAndErrorMessage(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """A leader and the epoch of its leadership."""
+    """The leader and its epoch."""
 
     leader_id: Annotated[int, int32, versions("10+"), about("Broker id of the leader; -1 where there is none.")] = -1
     leader_epoch: Annotated[int, int32, versions("10+"), about("Epoch of that leadership.")] = -1
 
 
 class PartitionProduceResponse(Struct):
-    """What became of one partition's batches."""
+    """The result for one partition."""
 
     index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -99,7 +99,7 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    """What became of one topic's batches."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0-12"), ignorable, map_key, about("The topic's name.")] = ""
     topic_id: Annotated[bytes, uuid, versions("13+"), ignorable, map_key, about("The topic's id.")] = ZERO_UUID
@@ -109,7 +109,7 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """A broker and where it is reached."""
+    """A broker and its address."""
 
     node_id: Annotated[int, int32, versions("10+"), map_key, about("The broker's id.")] = 0
     host: Annotated[str, string, versions("10+"), about("Host name or address to connect to.")] = ""
@@ -118,7 +118,7 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Message, api_key=0, kind="response", versions="0-13", flexible="9+"):
-    """What became of them, partition by partition."""
+    """The result for each partition."""
 
     responses: Annotated[list[TopicProduceResponse], versions("0+"), about("One result for each topic.")] = []
     throttle_time_ms: Annotated[

@@ -1,4 +1,4 @@
-"""PushTelemetry (72)."""
+"""PushTelemetry (72): a client pushes its metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, boolean, int8, int16, int32
 
 
 class PushTelemetryRequest(Message, api_key=72, kind="request", versions="0", flexible="0+"):
-    """A client's metrics (KIP-714)."""
+    """The metrics of a client (KIP-714)."""
 
     client_instance_id: Annotated[bytes, uuid, versions("0+"), about("Id of the client.")] = bytes(16)
     subscription_id: Annotated[
@@ -24,7 +24,7 @@ class PushTelemetryRequest(Message, api_key=72, kind="request", versions="0", fl
 
 
 class PushTelemetryResponse(Message, api_key=72, kind="response", versions="0", flexible="0+"):
-    """Whether they were taken."""
+    """Whether the broker accepted the metrics."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

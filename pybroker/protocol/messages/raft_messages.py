@@ -1,6 +1,6 @@
-"""RaftMessages (10001): what voters of the metadata quorum send each other, on the controller listener alone.
+"""RaftMessages (10001): Raft messages between voters of the metadata quorum, on the controller listener only.
 
-Kafka has no such API: the number is outside of the range that it counts its own from.
+Kafka has no such API. The key is outside the range of Kafka's own keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pybroker.protocol.schema import (
 
 
 class Listener(Struct):
-    """Where the sender is reached."""
+    """A listener of the sender."""
 
     name: Annotated[str, string, versions("0+"), about("The listener's name.")] = ""
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -32,7 +32,7 @@ class Listener(Struct):
 
 
 class RaftMessagesRequest(Message, api_key=10001, kind="request", versions="0", flexible="0+"):
-    """Hands over messages from one voter to another, in the order of their sending."""
+    """Sends Raft messages from one voter to another, in order."""
 
     cluster_id: Annotated[str, string, versions("0+"), about("The cluster that the sender belongs to.")] = ""
     from_id: Annotated[int, int32, versions("0+"), about("Node id of the sender.")] = 0
@@ -58,7 +58,7 @@ class RaftMessagesRequest(Message, api_key=10001, kind="request", versions="0", 
 
 
 class RaftMessagesResponse(Message, api_key=10001, kind="response", versions="0", flexible="0+"):
-    """Whether the messages were taken; what they lead to comes as messages in the other direction."""
+    """Whether the messages were accepted. Replies to them are separate messages in the other direction."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where they were taken.")] = 0
     leader_id: Annotated[

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81): the metadata quorum loses a voter."""
+"""RemoveRaftVoter (81): removes a voter from the metadata quorum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pybroker.protocol.schema import (
 
 
 class RemoveRaftVoterRequest(Message, api_key=81, kind="request", versions="0", flexible="0+"):
-    """Asks the leader of the quorum to go on without a voter (KIP-853)."""
+    """Requests the leader of the quorum to remove a voter (KIP-853)."""
 
     cluster_id: Annotated[
         str | None, string, versions("0+"), nullable("0+"), about("Id of the cluster, null for any.")
@@ -30,7 +30,7 @@ class RemoveRaftVoterRequest(Message, api_key=81, kind="request", versions="0", 
 
 
 class RemoveRaftVoterResponse(Message, api_key=81, kind="response", versions="0", flexible="0+"):
-    """Whether the voter is none any more."""
+    """Whether the voter was removed."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (39): a token is to live longer."""
+"""RenewDelegationToken (39): extends the lifetime of a token."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pybroker.protocol.schema import Message, about, int16, int32, int64, octets
 
 
 class RenewDelegationTokenRequest(Message, api_key=39, kind="request", versions="1-2", flexible="2+"):
-    """Asks that a token lives longer (KIP-48)."""
+    """Requests a later expiry of a token (KIP-48)."""
 
     hmac: Annotated[bytes, octets, versions("0+"), about("What the token proves itself by.")] = b""
     renew_period_ms: Annotated[int, int64, versions("0+"), about("From now; -1 for the broker's.")] = 0
 
 
 class RenewDelegationTokenResponse(Message, api_key=39, kind="response", versions="1-2", flexible="2+"):
-    """When the token ends."""
+    """The new expiry timestamp of the token."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     expiry_timestamp_ms: Annotated[int, int64, versions("0+"), about("When it ends, ms since 1970.")] = 0

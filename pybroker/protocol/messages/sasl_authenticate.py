@@ -14,7 +14,7 @@ class SaslAuthenticateRequest(Message, api_key=36, kind="request", versions="0-2
 
 
 class SaslAuthenticateResponse(Message, api_key=36, kind="response", versions="0-2", flexible="2+"):
-    """Carries the broker's token, or why the client is not who it says."""
+    """Carries the broker's token, or an authentication error."""
 
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
     error_message: Annotated[

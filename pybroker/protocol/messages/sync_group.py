@@ -15,7 +15,7 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Message, api_key=14, kind="request", versions="0-5", flexible="4+"):
-    """Asks for the assignment; the leader brings everyone's."""
+    """Requests the member's assignment. The leader's request carries the assignments of all members."""
 
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
     generation_id: Annotated[int, int32, versions("0+"), about("The group's generation.")] = 0
@@ -40,7 +40,7 @@ class SyncGroupRequest(Message, api_key=14, kind="request", versions="0-5", flex
 
 
 class SyncGroupResponse(Message, api_key=14, kind="response", versions="0-5", flexible="4+"):
-    """The assignment."""
+    """The member's assignment."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("1+"), ignorable, about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): offsets of a group that count when the transaction commits."""
+"""TxnOffsetCommit (28): commits offsets of a group as part of a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, ignorable, int16, i
 
 
 class TxnOffsetCommitRequestPartition(Struct):
-    """A partition and its offset."""
+    """A partition and the offset to commit."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     committed_offset: Annotated[int, int64, versions("0+"), about("The next offset to read.")] = 0
@@ -21,14 +21,14 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    """A topic committed."""
+    """A topic with offsets to commit."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[TxnOffsetCommitRequestPartition], versions("0+"), about("The partitions.")] = []
 
 
 class TxnOffsetCommitRequest(Message, api_key=28, kind="request", versions="0-5", flexible="3+"):
-    """Keeps offsets as part of a transaction."""
+    """Adds offsets to a transaction. They take effect when it commits."""
 
     transactional_id: Annotated[str, string, versions("0+"), about("The transactional id.")] = ""
     group_id: Annotated[str, string, versions("0+"), about("The group.")] = ""
@@ -45,21 +45,21 @@ class TxnOffsetCommitRequest(Message, api_key=28, kind="request", versions="0-5"
 
 
 class TxnOffsetCommitResponsePartition(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[TxnOffsetCommitResponsePartition], versions("0+"), about("The partitions.")] = []
 
 
 class TxnOffsetCommitResponse(Message, api_key=28, kind="response", versions="0-5", flexible="3+"):
-    """What became of the offsets, one by one."""
+    """The result for each partition."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

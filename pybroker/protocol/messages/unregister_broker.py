@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): the cluster forgets a broker."""
+"""UnregisterBroker (64): removes the registration of a broker."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pybroker.protocol.schema import (
 
 
 class UnregisterBrokerRequest(Message, api_key=64, kind="request", versions="0", flexible="0+"):
-    """Asks the controller to forget a broker that does not come back (KIP-631)."""
+    """Requests the controller to unregister a broker that is permanently removed (KIP-631)."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("The broker's id.")] = 0
 
 
 class UnregisterBrokerResponse(Message, api_key=64, kind="response", versions="0", flexible="0+"):
-    """Whether the broker is forgotten."""
+    """Whether the broker was unregistered."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""UpdateFeatures (57): levels of the features that a cluster agrees on."""
+"""UpdateFeatures (57): changes the finalized feature levels of the cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class FeatureUpdateKey(Struct):
-    """A feature's new level."""
+    """A feature and its new level."""
 
     feature: Annotated[str, string, versions("0+"), map_key, about("The feature's name.")] = ""
     max_version_level: Annotated[int, int16, versions("0+"), about("The level to finalize; 0 removes the feature.")] = 0
@@ -34,7 +34,7 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(Message, api_key=57, kind="request", versions="0-2", flexible="0+"):
-    """Asks the controller for other levels (KIP-584)."""
+    """Requests the controller to change feature levels (KIP-584)."""
 
     timeout_ms: Annotated[int, int32, versions("0+"), about("How long the broker may take, in milliseconds.")] = 60000
     feature_updates: Annotated[list[FeatureUpdateKey], versions("0+"), about("The new levels.")] = []
@@ -42,7 +42,7 @@ class UpdateFeaturesRequest(Message, api_key=57, kind="request", versions="0-2",
 
 
 class UpdatableFeatureResult(Struct):
-    """What became of one feature."""
+    """The result for one feature."""
 
     feature: Annotated[str, string, versions("0+"), map_key, about("The feature's name.")] = ""
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
@@ -52,7 +52,7 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdateFeaturesResponse(Message, api_key=57, kind="response", versions="0-2", flexible="0+"):
-    """Whether the levels are what was asked for."""
+    """The result of the update; up to version 1 also for each feature."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

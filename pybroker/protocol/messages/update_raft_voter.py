@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (82): a voter reports to the leader of the quorum where it is reached."""
+"""UpdateRaftVoter (82): a voter reports its endpoints and versions to the leader of the quorum."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pybroker.protocol.schema import (
 
 
 class Listener(Struct):
-    """Where a voter is reached."""
+    """A listener of a voter."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The listener's name.")] = ""
     host: Annotated[str, string, versions("0+"), about("Host name or address to connect to.")] = ""
@@ -30,14 +30,14 @@ class Listener(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    """The versions of the quorum's protocol that a voter supports."""
+    """The `kraft.version` levels that a voter supports."""
 
     min_supported_version: Annotated[int, int16, versions("0+"), about("The lowest version.")] = 0
     max_supported_version: Annotated[int, int16, versions("0+"), about("The highest version.")] = 0
 
 
 class UpdateRaftVoterRequest(Message, api_key=82, kind="request", versions="0", flexible="0+"):
-    """Reports endpoints and versions of a voter (KIP-853)."""
+    """Reports the endpoints and `kraft.version` levels of a voter (KIP-853)."""
 
     cluster_id: Annotated[
         str | None, string, versions("0+"), nullable("0+"), about("Id of the cluster, null for any.")
@@ -56,7 +56,7 @@ class UpdateRaftVoterRequest(Message, api_key=82, kind="request", versions="0", 
 
 
 class CurrentLeader(Struct):
-    """Who leads the quorum, and where it is reached."""
+    """The leader of the quorum and its address."""
 
     leader_id: Annotated[int, int32, versions("0+"), about("The leader's id, -1 where it is not known.")] = -1
     leader_epoch: Annotated[int, int32, versions("0+"), about("The newest leader epoch that is known.")] = -1
@@ -65,7 +65,7 @@ class CurrentLeader(Struct):
 
 
 class UpdateRaftVoterResponse(Message, api_key=82, kind="response", versions="0", flexible="0+"):
-    """Whether the voter's endpoints are noted."""
+    """Whether the leader accepted the endpoints, and the current leader."""
 
     throttle_time_ms: Annotated[
         int, int32, versions("0+"), about("Milliseconds that the quota made the client wait.")

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27): ends transactions in partitions; from coordinators to leaders."""
+"""WriteTxnMarkers (27): transaction coordinators write commit and abort markers through partition leaders."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pybroker.protocol.schema import (
 
 
 class WritableTxnMarkerTopic(Struct):
-    """A topic that the transaction wrote to."""
+    """A topic and its partitions to write the marker to."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partition_indexes: Annotated[list[int], int32, versions("0+"), about("The partitions.")] = []
 
 
 class WritableTxnMarker(Struct):
-    """The end of one transaction."""
+    """The marker of one transaction."""
 
     producer_id: Annotated[int, int64, versions("0+"), about("The producer's id.")] = 0
     producer_epoch: Annotated[int, int16, versions("0+"), about("The producer's epoch.")] = 0
@@ -48,33 +48,33 @@ class WritableTxnMarker(Struct):
 
 
 class WriteTxnMarkersRequest(Message, api_key=27, kind="request", versions="1-2", flexible="1+"):
-    """Writes the ends of transactions."""
+    """Writes transaction markers to partitions."""
 
     markers: Annotated[list[WritableTxnMarker], versions("0+"), about("One for each transaction that ends.")] = []
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     partition_index: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     error_code: Annotated[int, int16, versions("0+"), about("An `ErrorCode`; 0 where nothing went wrong.")] = 0
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
     partitions: Annotated[list[WritableTxnMarkerPartitionResult], versions("0+"), about("The partitions.")] = []
 
 
 class WritableTxnMarkerResult(Struct):
-    """What became of one marker."""
+    """The result for one marker."""
 
     producer_id: Annotated[int, int64, versions("0+"), about("The producer's id.")] = 0
     topics: Annotated[list[WritableTxnMarkerTopicResult], versions("0+"), about("The topics.")] = []
 
 
 class WriteTxnMarkersResponse(Message, api_key=27, kind="response", versions="1-2", flexible="1+"):
-    """What became of each marker."""
+    """The result for each marker."""
 
     markers: Annotated[list[WritableTxnMarkerResult], versions("0+"), about("One result for each marker.")] = []

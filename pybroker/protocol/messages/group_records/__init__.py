@@ -1,8 +1,8 @@
-"""The records of `__consumer_offsets`, in Kafka's own schemas: one module per record, its key and its value.
+"""The records of `__consumer_offsets`, in Kafka's own schemas: one module per record, with its key and its value.
 
-Owns which declarations a record type has, found without importing others, and the version in which each value is
-written. Knows nothing of batches and logs. A record's key begins with its type, two bytes, and its value with its
-version, two bytes; `pybroker.coordinator.group` has them encoded and decoded in bulk.
+Owns the mapping from a record type to its declarations, imported at their first use, and the version in which each
+value is written. Knows nothing of batches and logs. A key begins with the record type in two bytes, a value with its
+version in two bytes. `pybroker.coordinator.group` encodes and decodes these records in bulk.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ GROUP_RECORDS = {
     8: ("ConsumerGroupCurrentMemberAssignment", 0),
     16: ("ConsumerGroupRegularExpression", 0),
 }
-"""Kafka's numbers of the records that are declared here, and the version in which a value is written.
+"""The declared records by Kafka's number, and the version in which the value of each is written.
 
-OffsetCommit's value is written in version 1 where the client asked for a retention time of its own, which later
-versions cannot carry. A reader takes type 0 as type 1: both keys have the same fields.
+OffsetCommit's value is written in version 1 if the client requested its own retention time, which later versions cannot
+carry. Records of type 0 are read as type 1: both keys have the same fields.
 """
 
 LEGACY_OFFSET_COMMIT = 0
@@ -42,12 +42,12 @@ class RecordClasses(msgspec.Struct, frozen=True):
     key: type[Message]
     value: type[Message]
     version: int
-    """In which values are written."""
+    """The version in which values are written."""
 
 
 @cache
 def record_classes(record_type: int) -> RecordClasses:
-    """Find the declarations of a record type; raises `KeyError` where there are none."""
+    """Return the declarations of a record type. Raises `KeyError` if the type is not declared."""
     name, version = GROUP_RECORDS[1 if record_type == LEGACY_OFFSET_COMMIT else record_type]
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     module = import_module(f"{__name__}.{words.removeprefix('_')}")

@@ -1,4 +1,4 @@
-"""ConsumerGroupCurrentMemberAssignment (8) of `__consumer_offsets`: what a member has on its way to its target."""
+"""ConsumerGroupCurrentMemberAssignment (8) of `__consumer_offsets`: a member's current assignment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pybroker.protocol.schema import (
 class ConsumerGroupCurrentMemberAssignmentKey(
     Message, api_key=8, kind="coordinator-key", versions="0", flexible="none"
 ):
-    """Which group, and which member of it."""
+    """The group and the member."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
     member_id: Annotated[str, string, versions("0"), about("The member.")] = ""
@@ -46,7 +46,7 @@ class TopicPartitions(Struct):
 class ConsumerGroupCurrentMemberAssignmentValue(
     Message, api_key=8, kind="coordinator-value", versions="0", flexible="0+"
 ):
-    """What the member has."""
+    """The member's epoch, state and partitions."""
 
     member_epoch: Annotated[int, int32, versions("0+"), about("The epoch that its heartbeats have to name.")] = 0
     previous_member_epoch: Annotated[

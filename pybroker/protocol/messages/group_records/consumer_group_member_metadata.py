@@ -1,4 +1,4 @@
-"""The record ConsumerGroupMemberMetadata (5) of `__consumer_offsets`: who a member is, and what it wants (KIP-848)."""
+"""The record ConsumerGroupMemberMetadata (5) of `__consumer_offsets`: a member and its subscription (KIP-848)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pybroker.protocol.schema import (
 
 
 class ConsumerGroupMemberMetadataKey(Message, api_key=5, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group, and which member of it."""
+    """The group and the member."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
     member_id: Annotated[str, string, versions("0"), about("The member.")] = ""
 
 
 class ClassicProtocol(Struct):
-    """An assignor that a member of the classic protocol offered."""
+    """An assignor that a member of the classic protocol supports."""
 
     name: Annotated[str, string, versions("0+"), about("The assignor's name.")] = ""
     metadata: Annotated[bytes, octets, versions("0+"), about("What the member sent it.")] = b""
 
 
 class ClassicMemberMetadata(Struct):
-    """What only a member of the classic protocol has."""
+    """The fields that only a member of the classic protocol has."""
 
     session_timeout_ms: Annotated[
         int, int32, versions("0+"), about("Silent for so many milliseconds it is taken for dead.")
@@ -44,7 +44,7 @@ class ClassicMemberMetadata(Struct):
 
 
 class ConsumerGroupMemberMetadataValue(Message, api_key=5, kind="coordinator-value", versions="0", flexible="0+"):
-    """The member as it described itself."""
+    """The member's metadata and subscription, from its heartbeats."""
 
     instance_id: Annotated[str | None, string, versions("0+"), nullable("0+"), about("Set by a static member.")] = ""
     rack_id: Annotated[str | None, string, versions("0+"), nullable("0+"), about("The member's rack.")] = ""

@@ -1,4 +1,4 @@
-"""The record ConsumerGroupMetadata (3) of `__consumer_offsets`: the epoch of a group of KIP-848."""
+"""The record ConsumerGroupMetadata (3) of `__consumer_offsets`: the epoch of a consumer group (KIP-848)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pybroker.protocol.schema import (
 
 
 class ConsumerGroupMetadataKey(Message, api_key=3, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group."""
+    """The group."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
 
 
 class ConsumerGroupMetadataValue(Message, api_key=3, kind="coordinator-value", versions="0", flexible="0+"):
-    """The group's epoch, and what its topics looked like then."""
+    """The group's epoch and the hash of its topics' metadata."""
 
     epoch: Annotated[int, int32, versions("0+"), about("Grows when members or subscriptions change.")] = 0
     metadata_hash: Annotated[

@@ -1,4 +1,4 @@
-"""ConsumerGroupPartitionMetadata (4) of `__consumer_offsets`: what a group's topics looked like, up to Kafka 4.0."""
+"""ConsumerGroupPartitionMetadata (4) of `__consumer_offsets`: the metadata of a group's topics, up to Kafka 4.0."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pybroker.protocol.schema import (
 
 
 class ConsumerGroupPartitionMetadataKey(Message, api_key=4, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group."""
+    """The group."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
 
 
 class PartitionMetadata(Struct):
-    """A partition."""
+    """A partition and its racks."""
 
     partition: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = 0
     racks: Annotated[list[str], string, versions("0+"), about("Where its replicas are.")] = []
 
 
 class TopicMetadata(Struct):
-    """A topic."""
+    """A topic and its partitions."""
 
     topic_id: Annotated[bytes, uuid, versions("0+"), about("The topic's id.")] = ZERO_UUID
     topic_name: Annotated[str, string, versions("0+"), about("The topic's name.")] = ""
@@ -41,6 +41,6 @@ class TopicMetadata(Struct):
 
 
 class ConsumerGroupPartitionMetadataValue(Message, api_key=4, kind="coordinator-value", versions="0", flexible="0+"):
-    """The topics; the hash in ConsumerGroupMetadata has taken its place (KIP-1101), so it is read and not written."""
+    """The topics. Read but never written: the hash in ConsumerGroupMetadata replaces this record (KIP-1101)."""
 
     topics: Annotated[list[TopicMetadata], versions("0+"), about("The topics.")] = []

@@ -1,4 +1,4 @@
-"""The record ConsumerGroupTargetAssignmentMember (7) of `__consumer_offsets`: what a member is to have."""
+"""The record ConsumerGroupTargetAssignmentMember (7) of `__consumer_offsets`: a member's target assignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pybroker.protocol.schema import (
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, api_key=7, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group, and which member of it."""
+    """The group and the member."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
     member_id: Annotated[str, string, versions("0"), about("The member.")] = ""
@@ -33,6 +33,6 @@ class TopicPartition(Struct):
 class ConsumerGroupTargetAssignmentMemberValue(
     Message, api_key=7, kind="coordinator-value", versions="0", flexible="0+"
 ):
-    """What the member is to have."""
+    """The member's target assignment."""
 
     topic_partitions: Annotated[list[TopicPartition], versions("0+"), about("The partitions.")] = []

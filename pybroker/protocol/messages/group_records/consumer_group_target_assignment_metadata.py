@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMetadata (6) of `__consumer_offsets`: which epoch the target assignment is for."""
+"""ConsumerGroupTargetAssignmentMetadata (6) of `__consumer_offsets`: the epoch of the target assignment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.protocol.schema import (
 class ConsumerGroupTargetAssignmentMetadataKey(
     Message, api_key=6, kind="coordinator-key", versions="0", flexible="none"
 ):
-    """Which group."""
+    """The group."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
 

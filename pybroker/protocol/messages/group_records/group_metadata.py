@@ -1,4 +1,4 @@
-"""The record GroupMetadata (2) of `__consumer_offsets`: a group of the classic protocol at rest."""
+"""The record GroupMetadata (2) of `__consumer_offsets`: a generation of a classic group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.protocol.schema import (
 
 
 class GroupMetadataKey(Message, api_key=2, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group."""
+    """The group."""
 
     group: Annotated[str, string, versions("0"), about("The group.")] = ""
 
@@ -48,7 +48,7 @@ class MemberMetadata(Struct):
 
 
 class GroupMetadataValue(Message, api_key=2, kind="coordinator-value", versions="0-4", flexible="4+"):
-    """A generation of the group, when its members had their assignments."""
+    """A generation of the group, with its members and their assignments."""
 
     protocol_type: Annotated[str, string, versions("0+"), about("What the group is for: `consumer`, `connect` ...")] = (
         ""

@@ -1,4 +1,4 @@
-"""The record OffsetCommit (1) of `__consumer_offsets`: how far a group has read one partition."""
+"""The record OffsetCommit (1) of `__consumer_offsets`: a group's committed offset of one partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.protocol.schema import (
 
 
 class OffsetCommitKey(Message, api_key=1, kind="coordinator-key", versions="0", flexible="none"):
-    """Whose offset, and of which partition."""
+    """The group and the partition."""
 
     group: Annotated[str, string, versions("0"), about("The group.")] = ""
     topic: Annotated[str, string, versions("0"), about("The topic's name.")] = ""
@@ -27,7 +27,7 @@ class OffsetCommitKey(Message, api_key=1, kind="coordinator-key", versions="0", 
 
 
 class OffsetCommitValue(Message, api_key=1, kind="coordinator-value", versions="0-4", flexible="4+"):
-    """The offset."""
+    """The committed offset."""
 
     offset: Annotated[int, int64, versions("0+"), about("The next offset to read.")] = 0
     leader_epoch: Annotated[

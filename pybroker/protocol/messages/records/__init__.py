@@ -1,7 +1,7 @@
-"""The records of our internal logs, in Kafka's own schemas: one module per record.
+"""The metadata records and control records, in Kafka's own schemas: one module per record.
 
-Owns the way from a record type to its declaration, which is imported when first met. Knows nothing of batches and logs:
-`frame` turns a record into the bytes of a log record's value and back; the metadata log's replay starts there.
+Owns the mapping from a metadata record type to its declaration, which is imported at its first use. Knows nothing of
+batches and logs. `frame` encodes and decodes the value of a record in the metadata log.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ METADATA_RECORDS = {
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
 }
-"""Kafka's numbers of the metadata records: all of Kafka 4.3's, so that any metadata log can be read."""
+"""The metadata records by Kafka's number: all those of Kafka 4.3, so that any metadata log can be read."""
 
 
 @cache
 def record_class(record_type: int) -> type[Message]:
-    """Find the metadata record declared under `record_type`; raises `KeyError` where there is none."""
+    """Return the class of the metadata record type. Raises `KeyError` if the type is not declared."""
     name = METADATA_RECORDS[record_type]
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name.removesuffix("Record"))
     module = import_module(f"{__name__}.{words.removeprefix('_')}")

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, nullable, string, tag, vers
 
 
 class AbortTransactionRecord(Message, api_key=25, kind="metadata", versions="0", flexible="0+"):
-    """The records since the beginning do not count."""
+    """Aborts a metadata transaction: the records since BeginTransactionRecord are discarded."""
 
     reason: Annotated[
         str | None, string, versions("0+"), nullable("0+"), tag(0, "0+"), about("Why the group of records is void.")

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import ZERO_UUID, Message, about, int8, string, uu
 
 
 class AccessControlEntryRecord(Message, api_key=18, kind="metadata", versions="0", flexible="0+"):
-    """A rule of access exists."""
+    """An access control entry is added."""
 
     id: Annotated[bytes, uuid, versions("0+"), about("The rule's id.")] = ZERO_UUID
     resource_type: Annotated[int, int8, versions("0+"), about("Kind of the resource.")] = 0

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int8, int32, int64, nullabl
 
 
 class BrokerRegistrationChangeRecord(Message, api_key=17, kind="metadata", versions="0-3", flexible="0+"):
-    """A registration has changed."""
+    """The registration of a broker has changed."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("The broker's id.")] = 0
     broker_epoch: Annotated[int, int64, versions("0+"), about("The controller's number for this registration.")] = 0

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, boolean, float64, n
 
 
 class EntityData(Struct):
-    """One part of what a quota binds."""
+    """One component of a quota entity."""
 
     entity_type: Annotated[str, string, versions("0+"), about("`user`, `client-id` or `ip`.")] = ""
     entity_name: Annotated[

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int16, versions
 
 
 class ControlRecordTypeSchema(Message, kind="data", versions="0", flexible="none"):
-    """The key of every control record, behind an `int16` version."""
+    """The key of every control record, after an `int16` version."""
 
     type: Annotated[
         int,

@@ -6,4 +6,4 @@ from pybroker.protocol.schema import Message
 
 
 class EndTransactionRecord(Message, api_key=24, kind="metadata", versions="0", flexible="0+"):
-    """The records since the beginning count."""
+    """Commits a metadata transaction: the records since BeginTransactionRecord apply."""

@@ -1,7 +1,7 @@
-"""The frame around a metadata record: which record it is and in which version (Kafka's `MetadataRecordSerde`).
+"""The frame around a metadata record, with its type and version (Kafka's `MetadataRecordSerde`).
 
-Owns three unsigned varints (frame version 1, record type, version) and the body after them. Knows nothing of batches.
-Every value in the metadata log is such a frame.
+Owns the encoding: three unsigned varints (frame version 1, record type, version), then the body. Knows nothing of
+batches. Every value in the metadata log has this frame.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pybroker.protocol.schema import MAX_VERSION, Message
 FRAME_VERSION = 1
 _SHORT_HEAD = 3
 _ONE_BYTE = 0x80
-"""Varints below it are one byte."""
+"""Varints below this value take one byte."""
 
 
 def encode_record(record: Message, version: int) -> bytes:
-    """Make the value of a metadata log record."""
+    """Encode a record as the value of a metadata log record."""
     head = bytearray((FRAME_VERSION,))
     for number in (record.__message__.api_key, version):
         while number > 0x7F:
@@ -30,19 +30,19 @@ def encode_record(record: Message, version: int) -> bytes:
 
 
 def decode_record(value: bytes | memoryview) -> Message:
-    """Read the value of a metadata log record; see `decode_versioned`."""
+    """Decode the value of a metadata log record. See `decode_versioned`."""
     return decode_versioned(value)[0]
 
 
 def decode_versioned(value: bytes | memoryview) -> tuple[Message, int]:
-    """Read the value of a metadata log record and the version it is written in.
+    """Decode the value of a metadata log record. Returns the record and the version that it is written in.
 
-    Raises `MalformedMessage`, also for bytes left over, and `UnsupportedVersion` for a record type or version that is
-    not declared.
+    Raises `MalformedMessage`, also for bytes after the record, and `UnsupportedVersion` for a record type or version
+    that is not declared.
     """
     head = value[:_SHORT_HEAD]
     if len(head) == _SHORT_HEAD and max(head) < _ONE_BYTE:
-        # As good as every record: a log with very many of them is read at the start.
+        # Fast path for nearly every record: a node that starts replays very many of them.
         frame_version, record_type, version = head
         offset = _SHORT_HEAD
     else:
@@ -63,7 +63,7 @@ def decode_versioned(value: bytes | memoryview) -> tuple[Message, int]:
 
 
 def _long_head(value: bytes | memoryview) -> tuple[int, int, int, int]:
-    """Return frame version, record type, version, and where the body begins."""
+    """Return frame version, record type, version, and the offset of the body. Zeros for an unknown frame version."""
     frame_version, offset = _number(value, 0, "frame version")
     if frame_version != FRAME_VERSION:
         return frame_version, 0, 0, offset

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int16, versions
 
 
 class KRaftVersionRecord(Message, kind="data", versions="0", flexible="0+"):
-    """The quorum's protocol has a new level."""
+    """The quorum has a new `kraft.version`."""
 
     version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
     kraft_version: Annotated[

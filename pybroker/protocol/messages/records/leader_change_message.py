@@ -8,14 +8,14 @@ from pybroker.protocol.schema import ZERO_UUID, Message, Struct, about, int16, i
 
 
 class Voter(Struct):
-    """A member of the quorum."""
+    """A voter of the quorum."""
 
     voter_id: Annotated[int, int32, versions("0+"), about("The voter's node id.")] = 0
     voter_directory_id: Annotated[bytes, uuid, versions("1+"), about("Its metadata log directory.")] = ZERO_UUID
 
 
 class LeaderChangeMessage(Message, kind="data", versions="0-1", flexible="0+"):
-    """The value of the control record with which a leader begins its epoch."""
+    """The value of the control record that a new leader appends at the start of its epoch."""
 
     version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
     leader_id: Annotated[int, int32, versions("0+"), about("The new leader's node id.")] = 0

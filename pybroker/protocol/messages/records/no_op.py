@@ -6,4 +6,4 @@ from pybroker.protocol.schema import Message
 
 
 class NoOpRecord(Message, api_key=20, kind="metadata", versions="0", flexible="0+"):
-    """Nothing: it moves the log's end, to show that the controller lives."""
+    """Changes nothing. Its append advances the end of the log, which shows that the active controller is alive."""

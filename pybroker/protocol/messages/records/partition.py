@@ -8,7 +8,7 @@ from pybroker.protocol.schema import ZERO_UUID, Message, about, int8, int32, nul
 
 
 class PartitionRecord(Message, api_key=3, kind="metadata", versions="0-2", flexible="0+"):
-    """A partition exists, in this state."""
+    """A partition and its complete state."""
 
     partition_id: Annotated[int, int32, versions("0+"), about("Number of the partition.")] = -1
     topic_id: Annotated[bytes, uuid, versions("0+"), about("The topic's id.")] = ZERO_UUID

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int32, int64, versions
 
 
 class ProducerIdsRecord(Message, api_key=15, kind="metadata", versions="0", flexible="0+"):
-    """A block of producer ids is given out."""
+    """A block of producer ids is allocated to a broker."""
 
     broker_id: Annotated[int, int32, versions("0+"), about("Who asked for a block of producer ids.")] = 0
     broker_epoch: Annotated[int, int64, versions("0+"), about("Its registration.")] = -1

@@ -35,7 +35,7 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    """A feature and the levels the broker can run with."""
+    """A feature and the levels that the broker supports."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("The feature's name.")] = ""
     min_supported_version: Annotated[int, int16, versions("0+"), about("The lowest level it can run with.")] = 0

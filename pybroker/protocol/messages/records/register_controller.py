@@ -30,7 +30,7 @@ class ControllerEndpoint(Struct):
 
 
 class ControllerFeature(Struct):
-    """A feature and its levels."""
+    """A feature and the levels that the controller supports."""
 
     name: Annotated[str, string, versions("0+"), map_key, about("Its name.")] = ""
     min_supported_version: Annotated[int, int16, versions("0+"), about("Lowest level supported.")] = 0
@@ -38,7 +38,7 @@ class ControllerFeature(Struct):
 
 
 class RegisterControllerRecord(Message, api_key=27, kind="metadata", versions="0", flexible="0+"):
-    """A controller says where it is and what it supports (KIP-919)."""
+    """A controller has registered its endpoints and features (KIP-919)."""
 
     controller_id: Annotated[int, int32, versions("0+"), about("The controller.")] = 0
     incarnation_id: Annotated[bytes, uuid, versions("0+"), about("Differs with every start of its process.")] = (

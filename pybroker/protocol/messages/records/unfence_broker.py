@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int32, int64, versions
 
 
 class UnfenceBrokerRecord(Message, api_key=8, kind="metadata", versions="0", flexible="0+"):
-    """A broker comes into service (before metadata version 3.3)."""
+    """A broker is unfenced (before metadata version 3.3)."""
 
     id: Annotated[int, int32, versions("0+"), about("The broker.")] = 0
     epoch: Annotated[int, int64, versions("0+"), about("The broker's epoch.")] = 0

@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, about, int8, int32, octets, string
 
 
 class UserScramCredentialRecord(Message, api_key=11, kind="metadata", versions="0", flexible="0+"):
-    """A user can log in by SCRAM (KIP-554)."""
+    """A SCRAM credential of a user is added or replaced (KIP-554)."""
 
     name: Annotated[str, string, versions("0+"), about("The user.")] = ""
     mechanism: Annotated[int, int8, versions("0+"), about("1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.")] = 0

@@ -29,14 +29,14 @@ class Endpoint(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    """Levels of the quorum's protocol."""
+    """The `kraft.version` levels that the voter supports."""
 
     min_supported_version: Annotated[int, int16, versions("0+"), about("The lowest level it can run with.")] = 0
     max_supported_version: Annotated[int, int16, versions("0+"), about("The highest level it can run with.")] = 0
 
 
 class Voter(Struct):
-    """A member of the quorum."""
+    """A voter of the quorum."""
 
     voter_id: Annotated[int, int32, versions("0+"), about("The voter's node id.")] = 0
     voter_directory_id: Annotated[bytes, uuid, versions("0+"), about("Its metadata log directory.")] = ZERO_UUID
@@ -47,7 +47,7 @@ class Voter(Struct):
 
 
 class VotersRecord(Message, kind="data", versions="0", flexible="0+"):
-    """The quorum has these voters."""
+    """The voters of the quorum."""
 
     version: Annotated[int, int16, versions("0+"), about("Version of this record.")] = 0
     voters: Annotated[list[Voter], versions("0+"), about("All who may vote.")] = []

@@ -8,6 +8,6 @@ from pybroker.protocol.schema import Message, about, int8, versions
 
 
 class ZkMigrationStateRecord(Message, api_key=21, kind="metadata", versions="0", flexible="0+"):
-    """How far a migration from ZooKeeper is (until Kafka 3.9)."""
+    """The state of a migration from ZooKeeper (until Kafka 3.9)."""
 
     zk_migration_state: Annotated[int, int8, versions("0+"), about("The state.")] = 0

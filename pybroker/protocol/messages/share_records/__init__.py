@@ -1,8 +1,8 @@
-"""The records of `__share_group_state` (KIP-932), in Kafka's own schemas: one module per record, its key and its value.
+"""The records of `__share_group_state` (KIP-932), in Kafka's own schemas: one module per record, with key and value.
 
-Owns which declarations a record type has. A record's key begins with its type, two bytes, and its value with its
-version, two bytes.
+Owns the names of the declarations of each record type. A key begins with the record type in two bytes, a value with its
+version in two bytes.
 """
 
 SHARE_RECORDS = {0: "ShareSnapshot", 1: "ShareUpdate"}
-"""Kafka's numbers of the records; the classes are named so with `Key` and `Value`."""
+"""The records by Kafka's number for each. Their classes have these names plus `Key` or `Value`."""

@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class ShareSnapshotKey(Message, api_key=0, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group and partition."""
+    """The group and the partition."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
     topic_id: Annotated[bytes, uuid, versions("0"), about("The topic.")] = ZERO_UUID
@@ -29,7 +29,7 @@ class ShareSnapshotKey(Message, api_key=0, kind="coordinator-key", versions="0",
 
 
 class StateBatch(Struct):
-    """A run of offsets in one state."""
+    """A range of offsets in one state."""
 
     first_offset: Annotated[int, int64, versions("0+"), about("The first offset.")] = 0
     last_offset: Annotated[int, int64, versions("0+"), about("The last offset.")] = 0
@@ -38,7 +38,7 @@ class StateBatch(Struct):
 
 
 class ShareSnapshotValue(Message, api_key=0, kind="coordinator-value", versions="0", flexible="0+"):
-    """The whole state of a share-partition."""
+    """The complete state of a share-partition."""
 
     snapshot_epoch: Annotated[int, int32, versions("0+"), about("Grows with every snapshot.")] = 0
     state_epoch: Annotated[int, int32, versions("0+"), about("Grows when the state is begun anew.")] = 0

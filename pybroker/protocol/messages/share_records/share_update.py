@@ -21,7 +21,7 @@ from pybroker.protocol.schema import (
 
 
 class ShareUpdateKey(Message, api_key=1, kind="coordinator-key", versions="0", flexible="none"):
-    """Which group and partition."""
+    """The group and the partition."""
 
     group_id: Annotated[str, string, versions("0"), about("The group.")] = ""
     topic_id: Annotated[bytes, uuid, versions("0"), about("The topic.")] = ZERO_UUID
@@ -29,7 +29,7 @@ class ShareUpdateKey(Message, api_key=1, kind="coordinator-key", versions="0", f
 
 
 class StateBatch(Struct):
-    """A run of offsets in one state."""
+    """A range of offsets in one state."""
 
     first_offset: Annotated[int, int64, versions("0+"), about("The first offset.")] = 0
     last_offset: Annotated[int, int64, versions("0+"), about("The last offset.")] = 0

@@ -1,8 +1,8 @@
-"""The records of `__transaction_state`, in Kafka's own schemas: one module per record, its key and its value.
+"""The records of `__transaction_state`, in Kafka's own schemas: one module per record, with its key and its value.
 
-Owns which declarations a record type has. A record's key begins with its type, two bytes, and its value with its
-version, two bytes.
+Owns the names of the declarations of each record type. A key begins with the record type in two bytes, a value with its
+version in two bytes.
 """
 
 TRANSACTION_RECORDS = {0: "TransactionLog"}
-"""Kafka's numbers of the records; the classes are named so with `Key` and `Value`."""
+"""The records by Kafka's number for each. Their classes have these names plus `Key` or `Value`."""

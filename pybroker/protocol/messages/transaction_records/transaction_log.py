@@ -1,4 +1,4 @@
-"""The record TransactionLog (0) of `__transaction_state`: where a transactional id and its transaction stand."""
+"""The record TransactionLog (0) of `__transaction_state`: the state of a transactional id and its transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.protocol.schema import Message, Struct, about, int8, int16, int32,
 
 
 class TransactionLogKey(Message, api_key=0, kind="coordinator-key", versions="0", flexible="none"):
-    """Which transactional id."""
+    """The transactional id."""
 
     transactional_id: Annotated[str, string, versions("0"), about("The transactional id.")] = ""
 
@@ -21,7 +21,7 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message, api_key=0, kind="coordinator-value", versions="0-1", flexible="1+"):
-    """The transactional id's producer and its transaction."""
+    """The producer and the transaction of the transactional id."""
 
     producer_id: Annotated[int, int64, versions("0+"), about("The producer id in use.")] = 0
     previous_producer_id: Annotated[
