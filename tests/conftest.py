@@ -1,4 +1,4 @@
-"""Options of all suites, and which tests run in one process where several do (`pytest -n`)."""
+"""Options of all suites, and the distribution of tests to processes (`pytest -n`)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.support import process_state as process_states
 from tests.support.repository import ROOT
 
 WAITING_ROOMS = ("spark", "chaos", "cluster", "conformance", "simulation")
-"""Folders of tests that take long, the longest first: begun first, they leave no processor idle in the end."""
+"""Folders of slow tests, slowest first. They start first, so that no processor is idle at the end of a run."""
 
-# How long an example takes is the machine's matter, and no assertion.
+# The duration of an example depends on the machine, so it has no deadline.
 hypothesis.settings.register_profile("pybroker", deadline=None)
 hypothesis.settings.load_profile("pybroker")
 
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let SIGINT act: a shell ignores it in what it runs in the background, and all that tests start would, too.
+    """Restore the handler of SIGINT: background jobs of a shell ignore it, and processes of tests would inherit that.
 
     Registers the clocks of `--times`.
     """
@@ -44,13 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Leave what is collected, twenty thousand tests and their modules, out of every look for garbage."""
+    """Exclude the collected tests, about twenty thousand, and their modules from garbage collection."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        # The oldest generation is looked at about as seldom as where it still had all that was collected.
+        # Collect the oldest generation about as rarely as if it still contained the collected tests.
         gc.set_threshold(700, 10, 1000)
         gc.enable()
 
@@ -64,11 +64,11 @@ def _has_session(item: pytest.Item) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A file's tests stay together, for they share brokers; all that use the session of Spark do.
+    """Keep the tests of a file in one process, for they share brokers, and all tests of the Spark session in one.
 
-    Those of a simulation share nothing, and a file of them takes minutes.
+    Simulation tests are distributed one by one: they share nothing, and a file of them takes minutes.
     """
-    # pytest-xdist takes no group with a bracket.
+    # pytest-xdist accepts no brackets in a group.
     apart = re.sub(r"[][]", " ", item.name) if _room(item) == "simulation" else ""
     group = "spark" if _has_session(item) else f"{item.path}{apart}"
     item.add_marker(pytest.mark.xdist_group(group))
@@ -76,11 +76,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Among several processes, the rooms that take long go first; within a room the order stays random.
+    """With several processes, start the slow folders first. The order within a folder stays random.
 
-    The tests of Spark's session go before all: one process runs them, and nothing that takes longer begins after them.
+    The tests of the Spark session start first, since one process runs all of them and takes the longest.
 
-    Refuses to run where pytest-xdist has not taken note of the groups: every process would start all servers.
+    Raises UsageError if pytest-xdist has ignored the groups: every process would start all servers.
     """
     if hasattr(config, "workerinput") and config.getoption("loadgroup") and not all("@" in one.nodeid for one in items):
         raise pytest.UsageError("pytest-xdist does not keep groups of tests together with this version of pytest")
@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def process_state() -> Iterator[None]:
-    """Put back what all tests of a process share, as the levels of loggers of all its brokers."""
+    """Restore process-wide state after each test, including the logger levels of all brokers."""
     root = logging.getLogger()
     before = root.level
     with process_states.restored():

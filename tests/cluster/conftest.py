@@ -16,7 +16,7 @@ from tests.support.processes import BrokerProcess
 
 @contextmanager
 def small_file_system(where: Path, mebibytes: int) -> Iterator[Path]:
-    """A tmpfs of so many MiB mounted at `where`; the test is skipped where that is not allowed."""
+    """Mount a tmpfs of `mib` MiB at `where`. Skips the test if that is not permitted."""
     if os.geteuid() != 0:
         programs.lacking("mounting a small file system needs root: run the tests as root")
     programs.program("mount")
@@ -33,7 +33,7 @@ def small_file_system(where: Path, mebibytes: int) -> Iterator[Path]:
 
 @pytest.fixture
 def make_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
-    """Makes broker processes that are not started yet; all of them are ended with the test."""
+    """A factory of broker processes that are not started. All are killed at the end of the test."""
     with ExitStack() as stack:
 
         def make(directory: Path = tmp_path / "data", **overrides: str) -> BrokerProcess:

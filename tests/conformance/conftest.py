@@ -1,8 +1,8 @@
-"""One server for all conformance tests, and topics of their own for each.
+"""One server for all conformance tests, and separate topics for each test.
 
-`PYBROKER_CONFORMANCE_PEER=kafka` runs the same claims against Apache Kafka, which is how the claims are checked, and
-`PYBROKER_CONFORMANCE_PEER=cluster` against three of our brokers. Modules marked `one_and_three` run against one broker
-and against three in every run.
+`PYBROKER_CONFORMANCE_PEER=kafka` runs the same tests against Apache Kafka, to verify the tests themselves.
+`PYBROKER_CONFORMANCE_PEER=cluster` runs them against a pybroker cluster of three. Modules marked `one_and_three` run
+against one broker and against three in every run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tests.support.wire import Wire, fetch, request
 PEER = os.environ.get("PYBROKER_CONFORMANCE_PEER", "broker")
 AGAINST_KAFKA = PEER == "kafka"
 
-# Many tests write records of 1970 or 2023, which a pass over old segments would delete while the test runs. The first
-# one comes after the session; tests of retention have a broker of their own.
+# Many tests write records with timestamps of 1970 or 2023, which the retention task would delete. It does not run in
+# this session. Tests of retention have a broker of their own.
 # Members of KIP-848 that wait for each other's heartbeats would wait five seconds each time.
 _SETTINGS = {
     "log.initial.task.delay.ms": str(24 * 60 * 60 * 1000),
@@ -44,19 +44,19 @@ close_refused_sockets()
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where the server under test listens, and where its partitions' directories lie."""
+    """The address of the server under test, and its log directories."""
 
     bootstrap_servers: str
-    """One address, also of a cluster: clients find the other brokers by Metadata."""
+    """One address, also for a cluster: clients discover the other brokers through Metadata."""
 
     log_directory: Path
     brokers: tuple[int, ...] = (1,)
-    """Ids of all brokers; the first listens at `bootstrap_servers`."""
+    """Ids of all brokers. The first one listens at `bootstrap_servers`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic made for one test."""
+    """A topic created for one test."""
 
     name: str
     id: Any
@@ -64,12 +64,12 @@ class Topic:
 
 @contextmanager
 def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Iterator[Server]:
-    """A server of its own with these settings, for claims about settings that are read at the start."""
+    """Yield a separate server with these settings, for claims about settings that are read at startup."""
     if peer == "kafka":
         from pybench.peers.kafka import Kafka
 
         programs.kafka_tools()
-        # The embedded broker's setting: a group's first member waits for no others.
+        # As in the embedded broker: the first member of a group does not wait for others.
         settings = {"group.initial.rebalance.delay.ms": "0", **(overrides or {})}
         with Kafka(overrides=settings, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
@@ -89,7 +89,7 @@ def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Ite
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of marked modules against one broker and against three."""
+    """Run the tests of marked modules against one broker and against three brokers."""
     if PEER != "broker" or "server" not in metafunc.fixturenames:
         return
     if metafunc.definition.get_closest_marker("one_and_three") is not None:
@@ -98,7 +98,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Callable[[str], Server]]:
-    """The servers of the session by their kind, each started when it is first asked for."""
+    """The servers of the session by their kind, each started at its first use."""
     started: dict[str, Server] = {}
     with ExitStack() as running:
 
@@ -112,19 +112,19 @@ def servers() -> Iterator[Callable[[str], Server]]:
 
 @pytest.fixture(scope="session")
 def server(servers: Callable[[str], Server], request: pytest.FixtureRequest) -> Server:
-    """The server that the tests of the session talk to."""
+    """The server under test of the session."""
     return servers(getattr(request, "param", PEER))
 
 
 def serves(server: Server, api_key: int) -> bool:
-    """Whether the server answers requests of an API at all."""
+    """Return whether the server supports an API."""
     with Wire(server.bootstrap_servers) as connection:
         return any(api.api_key == api_key for api in connection.ask(request("ApiVersions", 0)).api_keys)
 
 
 @pytest.fixture
 def wire(server: Server) -> Iterator[Wire]:
-    """A connection of raw frames."""
+    """A connection that sends raw frames."""
     with Wire(server.bootstrap_servers) as connection:
         yield connection
 
@@ -137,9 +137,9 @@ def topic_name() -> str:
 
 @pytest.fixture
 def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
-    """Creates a topic of its own for a test: `create(partitions=3, **{"cleanup.policy": "compact"})`.
+    """A factory that creates a unique topic: `create(partitions=3, **{"cleanup.policy": "compact"})`.
 
-    In a cluster every broker has a replica, and the one that `wire` is connected to leads.
+    In a cluster every broker has a replica, and the broker that `wire` is connected to is the leader.
     """
 
     def create_topic(name: str = topic_name, *, partitions: int = 1, **configs: str) -> Topic:
@@ -160,7 +160,7 @@ def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
             timeout_ms=10_000,
         ).topics[0]
         assert made.error_code == 0, made
-        if AGAINST_KAFKA or not single:  # brokers learn of a topic after CreateTopics has answered
+        if AGAINST_KAFKA or not single:  # brokers learn of a topic after the response to CreateTopics
             wait_until(lambda: leads_all(wire, name, partitions), within=60, what=f"{name} has leaders")
         return Topic(name, made.topic_id)
 
@@ -168,14 +168,14 @@ def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
 
 
 def leads_all(wire: Wire, name: str, partitions: int) -> bool:
-    """Whether the broker serves every partition of a topic."""
+    """Return whether the broker leads every partition of a topic."""
     answer = wire.ask(fetch(name, partitions=range(partitions)))
     return {part.error_code for part in answer.responses[0].partitions} == {0}
 
 
 @pytest.fixture
 def make_topic(server: Server, topic_name: str) -> Callable[[int], str]:
-    """Makes the topic of a test with so many partitions, which all have leaders: `make_topic(3)` returns its name.
+    """A factory that creates a topic whose partitions all have leaders. `make_topic(3)` returns its name.
 
     In a cluster it has the default number of replicas, placed by the controller.
     """
@@ -197,18 +197,18 @@ def topic(create: Callable[..., Topic]) -> Topic:
 
 @pytest.fixture
 def group(wire: Wire, server: Server) -> str:
-    """A group's id that no other test uses; its coordinator is there, on the broker that `wire` is connected to."""
+    """A unique group id, whose coordinator is available on the broker that `wire` is connected to."""
     return coordinated(wire, server)
 
 
 @pytest.fixture
 def nobody(wire: Wire, server: Server) -> str:
-    """As `group`, for a group that nobody joins."""
+    """As `group`, for a group without members."""
     return coordinated(wire, server)
 
 
 def coordinated(wire: Wire, server: Server) -> str:
-    """A new group's id, whose coordinator is the broker that `wire` is connected to; it is there."""
+    """Return a new group id, whose coordinator is available on the broker that `wire` is connected to."""
     names = [f"group-{next(_numbers)}" for _ in range(1 if len(server.brokers) == 1 else 40)]
     name = names[0]
 
@@ -229,7 +229,7 @@ def coordinated(wire: Wire, server: Server) -> str:
 
 @pytest.fixture
 def join(server: Server, group: str) -> Iterator[Callable[..., Member]]:
-    """Makes members of the test's group: `join(instance="i")`."""
+    """A factory of members of the test's group: `join(instance="i")`."""
     made: list[Member] = []
 
     def new_member(**settings: Any) -> Member:
@@ -243,7 +243,7 @@ def join(server: Server, group: str) -> Iterator[Callable[..., Member]]:
 
 @pytest.fixture
 def producer(wire: Wire, server: Server) -> Callable[[], Transactional]:
-    """Makes transactional producers, each with an id of its own: their coordinator is where `wire` is connected to."""
+    """A factory of transactional producers with unique ids. `wire` is connected to their coordinator."""
 
     def new_producer() -> Transactional:
         return transactional(wire, server)
@@ -252,7 +252,7 @@ def producer(wire: Wire, server: Server) -> Callable[[], Transactional]:
 
 
 def transactional(wire: Wire, server: Server) -> Transactional:
-    """A transactional producer that no other test has, without a producer id yet."""
+    """A transactional producer with a unique id, without a producer id yet."""
     names = [f"producer-{next(_numbers)}" for _ in range(1 if len(server.brokers) == 1 else 40)]
     found = ""
 

@@ -12,7 +12,7 @@ from tests.support.secured_server import At, secured_server
 
 RIGHTS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    # What comes by the plain listener is the test itself.
+    # Only the test itself uses the plain listener.
     "super.users": "User:ANONYMOUS;User:CN=admin,O=Real;User:ruled",
     "ssl.principal.mapping.rules": "RULE:^CN=(.*?),OU=Services,O=Real$/$1/L,DEFAULT",
     "listener.name.ssl.ssl.client.auth": "required",
@@ -22,13 +22,13 @@ RIGHTS = {
 
 @pytest.fixture(scope="session")
 def authority() -> Authority:
-    """Whom the server believes."""
+    """The certificate authority that the server trusts."""
     return Authority()
 
 
 @pytest.fixture(scope="session")
 def at(authority: Authority) -> Iterator[At]:
-    """The address of a protocol's listener: clients of SSL show a certificate, and rights come from entries alone."""
+    """The address of a protocol's listener. SSL clients need a certificate, and only ACLs grant permissions."""
     with secured_server(authority, RIGHTS, is_kafka=AGAINST_KAFKA) as found:
         yield found
 

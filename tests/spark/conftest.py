@@ -1,7 +1,7 @@
-"""One Spark session for all tests of Spark, and the broker that they read and write.
+"""One Spark session for all Spark tests, and the broker that they read from and write to.
 
-The session knows the format `pybroker`, and `kafka` where Spark's Kafka connector could be fetched: its jars must be
-there when the session is made.
+The session has the format `pybroker`, and `kafka` if Spark's Kafka connector could be fetched: its jars must exist when
+the session is created.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 SLOTS = 2
 TRIES = 4
-"""Attempts of a task; a local master gives one unless it is asked for more."""
+"""Attempts of a task. The default of a local master is one."""
 
 _numbers = itertools.count()
 
 
 @cache
 def connector_jars() -> tuple[str, str]:
-    """The jars of Spark's Kafka connector with commas between, or nothing and what is lacking."""
+    """Return the comma-separated jars of Spark's Kafka connector, or an empty string and the missing program."""
     try:
         return ",".join(str(jar) for jar in fetch_connector_jars()), ""
     except MissingToolError as error:
@@ -43,7 +43,7 @@ def connector_jars() -> tuple[str, str]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """`local[2]` with retries. A compiler of one tier and a serial collector halve the time of the first jobs."""
+    """A session of `local[2]` with retries. The C1 compiler and the serial GC halve the time of the first jobs."""
     settings = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -65,7 +65,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connector(spark: SparkSession) -> SparkSession:
-    """The session, for tests that use the format `kafka`; skipped (in CI: failed) where Maven is missing."""
+    """The session, for tests of the format `kafka`. Skips (in CI: fails) the test if Maven is missing."""
     _, lacking = connector_jars()
     if lacking:
         programs.lacking(lacking)
@@ -74,15 +74,15 @@ def connector(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """An embedded broker for all tests that neither stop it nor look at it as a whole."""
-    # Records of tests have times of long ago.
+    """An embedded broker, shared by the tests that neither stop it nor check its global state."""
+    # The records of tests have old timestamps.
     with Broker(log_retention_ms=-1) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def make_topic(broker: Broker) -> Callable[..., str]:
-    """Makes a topic with so many partitions and returns its name."""
+    """A factory that creates a topic with the given number of partitions and returns its name."""
 
     def make(partitions: int = 1, name: str | None = None) -> str:
         name = name or f"topic-{next(_numbers)}"

@@ -1,4 +1,4 @@
-"""What tests of several kinds share: processes, conditions, programs that may be missing, and records to send.
+"""Support code shared by several kinds of tests: processes, conditions, optional programs and records to send.
 
 Knows `pybroker` only by its public faces (the console script, `pybroker.testing`, `pybroker.protocol`).
 """

@@ -1,6 +1,6 @@
-"""Record batches of format v2, right or wrong on purpose, built and read by a slow twin of the product's code.
+"""Record batches of format v2, valid or deliberately invalid, built and read by a slow independent implementation.
 
-Shares nothing with `pybroker`: what the broker makes of these bytes is what the tests claim.
+Shares nothing with `pybroker`, so that tests check the broker's encoding against independent code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 8, 16, 32
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record; times and offsets are differences to the batch's base."""
+    """One record, with its timestamp and offset relative to the base of the batch."""
 
     value: bytes | None = b"value"
     key: bytes | None = None
@@ -31,9 +31,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as a producer would send it; every field of the header can be given, also wrongly.
+    """A batch as a producer sends it. Every field of the header can be overridden, also with an invalid value.
 
-    `crc`, `length`, `count` and `last_offset_delta` are computed unless given. `section` replaces the encoded records
+    `crc`, `length`, `count` and `last_offset_delta` are computed by default. `section` replaces the encoded records
     (for compressed data).
     """
 
@@ -54,7 +54,7 @@ class Batch:
     section: bytes | None = None
 
     def encode(self) -> bytes:
-        """The bytes on the wire."""
+        """Return the bytes on the wire."""
         section = self.section
         if section is None:
             section = b"".join(encode_record(record, index) for index, record in enumerate(self.records))
@@ -77,12 +77,12 @@ class Batch:
 
 
 def batch_of(*values: bytes, **header: int) -> bytes:
-    """The bytes of a batch of keyless records."""
+    """Return the bytes of a batch of records without keys."""
     return replace(Batch(tuple(Record(value) for value in values)), **header).encode()  # type: ignore[arg-type]
 
 
 def end_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, *, commit: bool, **header: int) -> bytes:
-    """The bytes of the control batch by which a transaction ends."""
+    """Return the bytes of the control batch that ends a transaction."""
     record = Record(struct.pack(">hi", 0, coordinator_epoch), struct.pack(">hh", 0, int(commit)))
     marker = Batch(
         (record,), attributes=TRANSACTIONAL | CONTROL, producer_id=producer_id, producer_epoch=producer_epoch
@@ -91,7 +91,7 @@ def end_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, *,
 
 
 def encode_record(record: Record, index: int) -> bytes:
-    """One record with its length in front."""
+    """Encode one record with a length prefix."""
     body = bytearray(b"\0")
     body += varint(record.timestamp_delta)
     body += varint(index if record.offset_delta is None else record.offset_delta)
@@ -105,7 +105,7 @@ def encode_record(record: Record, index: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, seven bits a byte, least significant first."""
+    """Encode a zigzag varint: seven bits a byte, least significant first."""
     rest = (value << 1) ^ (value >> 63)
     rest &= (1 << 64) - 1
     out = bytearray()
@@ -118,7 +118,7 @@ def varint(value: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ReadBatch:
-    """What stands in the log: the header's fields and, of an uncompressed batch, the records."""
+    """A batch as stored in the log: the fields of its header and its raw bytes."""
 
     base_offset: int
     leader_epoch: int
@@ -134,7 +134,7 @@ class ReadBatch:
 
     @property
     def crc_holds(self) -> bool:
-        """Whether the checksum fits the bytes."""
+        """Whether the checksum matches the bytes."""
         (crc,) = struct.unpack_from(">I", self.raw, 17)
         return bool(crc == crc32c.crc32c(self.raw[AFTER_CRC:]))
 
@@ -157,7 +157,7 @@ class ReadBatch:
 
 
 def read_batches(data: bytes) -> list[ReadBatch]:
-    """Every whole batch in a Fetch answer or a segment; a cut last one is left out."""
+    """Return every complete batch of a Fetch response or a segment. Ignores a truncated last batch."""
     found, position = [], 0
     while len(data) - position >= HEADER.size:
         (
@@ -200,7 +200,7 @@ def read_batches(data: bytes) -> list[ReadBatch]:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag number and the position after it."""
+    """Return a zigzag varint and the position after it."""
     value, shift = 0, 0
     while True:
         byte = data[position]

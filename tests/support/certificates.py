@@ -1,4 +1,4 @@
-"""Certificates made on the fly: an authority, and those that it signs, as the files and texts that settings name."""
+"""Test certificates: an authority and the certificates that it signs, as PEM text and key store files."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _Key = ec.EllipticCurvePrivateKey
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A certificate with those that lead to its authority, and its key."""
+    """A certificate, its key, and the intermediate certificates of its chain."""
 
     certificate: x509.Certificate
     key: _Key
     chain: tuple[x509.Certificate, ...] = ()
-    """The certificates of authorities between."""
+    """The certificates of intermediate authorities."""
 
     @property
     def der(self) -> bytes:
-        """The certificate alone."""
+        """Return the certificate without its chain, in DER."""
         return self.certificate.public_bytes(Encoding.DER)
 
     @property
     def certificates(self) -> str:
-        """The certificate and those behind it, in PEM."""
+        """Return the certificate and its chain, in PEM."""
         return pem(self.certificate, *self.chain)
 
     def key_text(self, password: str | None = None) -> str:
-        """The key in PEM, PKCS #8."""
+        """Return the key in PEM, PKCS #8."""
         sealed = BestAvailableEncryption(password.encode()) if password else NoEncryption()
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
 
     def write_pem(self, path: Path, password: str | None = None) -> Path:
-        """Write key and certificates into one file, as `ssl.keystore.location` takes it."""
+        """Write key and certificates into one file, for `ssl.keystore.location`."""
         path.write_text(self.key_text(password) + self.certificates)
         return path
 
@@ -65,7 +65,7 @@ class Identity:
 
 
 class Authority:
-    """Signs certificates."""
+    """A certificate authority."""
 
     def __init__(self, name: str = "Test Authority", signed_by: Authority | None = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -88,11 +88,11 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        """Its certificate."""
+        """The certificate of the authority, in PEM."""
         return pem(self.certificate)
 
     def write(self, path: Path) -> Path:
-        """Write its certificate, PEM."""
+        """Write the authority's certificate in PEM."""
         path.write_text(self.pem)
         return path
 
@@ -105,7 +105,7 @@ class Authority:
         until: timedelta = 90 * DAY,
         key: _Key | None = None,
     ) -> Identity:
-        """Make a certificate for servers and clients; `since` and `until` count from now."""
+        """Issue a certificate for servers and clients. `since` and `until` are relative to the current time."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         common = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) if isinstance(name, str) else name
         now = datetime.now(UTC)
@@ -126,14 +126,14 @@ class Authority:
 
 
 def pem(*certificates: x509.Certificate) -> str:
-    """Return certificates in PEM, one behind the other."""
+    """Return the concatenated certificates in PEM."""
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
 def listener_settings(
     identity: Identity, trusted: Authority | None = None, client_auth: str = "none"
 ) -> Mapping[str, str]:
-    """Return the settings of a broker whose listeners show `identity`, as texts of PEM."""
+    """Return broker settings with the certificate `identity` for its listeners, as PEM text."""
     settings = {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": identity.certificates,

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline that says what did not."""
+"""Waiting for a condition with a deadline. The error describes the condition that was not met."""
 
 from __future__ import annotations
 

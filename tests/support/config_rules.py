@@ -1,4 +1,4 @@
-"""Rules for configurations that the cluster machine of a test knows: what is bad is refused."""
+"""Configuration rules for the cluster machine in tests. They reject the key or value `bad`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class BadIsWrong:
-    """Of a key or a value `bad` is wrong; `cleanup.policy` alone is a list."""
+    """Rejects the key or value `bad`. Only `cleanup.policy` is a list."""
 
     def topic_fault(self, configs: Mapping[str, str], /) -> str | None:
         return next((f"{name} must not be bad" for name, value in configs.items() if "bad" in (name, value)), None)

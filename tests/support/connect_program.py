@@ -1,8 +1,8 @@
-"""A program in a session of Spark Connect, whose server it starts: what of pybroker's runs there, as JSON.
+"""A program that starts a Spark Connect server and prints as JSON which features of pybroker run in its session.
 
     python -m tests.support.connect_program HOST:PORT SOURCE TARGET FOLDER
 
-A process of its own, since a session of Connect and one of the master do not live in one.
+Runs in a process of its own, since a Connect session and a classic session cannot share a process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JAVA = "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+U
 
 
 def main(servers: str, source: str, target: str, folder: str) -> None:
-    """Run each part; prints its answer, or what it raised."""
+    """Run each part, and print its result or its exception."""
     os.environ |= {**SETTINGS, "PYSPARK_SUBMIT_ARGS": f"--conf spark.ui.enabled=false {JAVA}"}
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,4 @@
-"""Requests to the handlers of a controller, without a data plane."""
+"""Calls the handlers of a controller without a data plane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER_ID = "c"
 
 
 class Origin(NamedTuple):
-    """Where a request of a test comes from."""
+    """The request metadata and connection that a handler reads from its context."""
 
     api_key: int
     api_version: int
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
 
 
 class Published:
-    """What stands for the partitions of a broker: every offset is in force."""
+    """Replaces the publisher of a broker: every metadata offset counts as published."""
 
     async def published(self, _offset: int) -> None:
         return
@@ -45,7 +45,7 @@ class Published:
 
 
 class Requests:
-    """Asks the handlers of one controller."""
+    """Calls the handlers of one controller."""
 
     def __init__(self, one: Running, **services: Any) -> None:
         given: dict[str, Any] = dict.fromkeys(ControllerServices.__struct_fields__) | {
@@ -64,7 +64,7 @@ class Requests:
         self.services = ControllerServices(**given | services)
 
     async def ask(self, request: Message, version: int | None = None) -> Any:
-        """Return the answer to a request in a version, the newest by default."""
+        """Return the response to a request in `version`, by default the newest."""
         spec = type(request).__message__
         origin = Origin(spec.api_key, spec.versions.last if version is None else version)
         context = ControllerContext(self.services, origin, self.services.image(), origin.api_version)

@@ -1,4 +1,4 @@
-"""Controllers of a quorum of one in a directory, and the channel to them."""
+"""Controllers of single-voter quorums, and the channels to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTER = ClusterSettings(2, 1, 9000, BadIsWrong())
 
 
 class Running(NamedTuple):
-    """A controller, and the channel to it."""
+    """A controller and the channel to it."""
 
     controller: Controller
     channel: LocalChannel
@@ -31,7 +31,7 @@ class Running(NamedTuple):
         return self.controller.image
 
     async def register(self, broker_id: int = 1) -> int:
-        """Register a broker that may lead at once; its epoch."""
+        """Register and unfence a broker. Returns its broker epoch."""
         result = await self.channel.register_broker(
             broker_id,
             incarnation_id=b"i" * 16,
@@ -45,7 +45,7 @@ class Running(NamedTuple):
 
 
 def build(directory: Path, voters: tuple[int, ...] = (1,), on_failure: Any = None, **settings: Any) -> Running:
-    """A controller of node 1 that is not open; `settings` are the machine's."""
+    """Return a controller of node 1 that is not open. `settings` are those of the cluster machine."""
     quorum = QuorumSettings(directory, "c", 1, voters)
     controller = Controller(CLUSTER._replace(**settings), quorum, on_failure)
     return Running(controller, LocalChannel(controller))
@@ -53,7 +53,7 @@ def build(directory: Path, voters: tuple[int, ...] = (1,), on_failure: Any = Non
 
 @asynccontextmanager
 async def running(directory: Path, publishers: Iterable[Publisher] = (), **settings: Any) -> AsyncIterator[Running]:
-    """A controller that leads, and is stopped in the end."""
+    """Yield a running active controller. Stops it at the end."""
     built = build(directory, **settings)
     await built.controller.open([*publishers, built.channel.former_isr])
     try:

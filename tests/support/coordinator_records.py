@@ -1,4 +1,4 @@
-"""Records of `__transaction_state` and `__consumer_offsets`, right or wrong on purpose, packed by hand.
+"""Records of `__transaction_state` and `__consumer_offsets`, valid or deliberately invalid, packed by hand.
 
 Shares nothing with `pybroker`. Source: Kafka's TransactionLogKey, TransactionLogValue, OffsetCommitKey,
 OffsetCommitValue.
@@ -14,31 +14,31 @@ EMPTY, ONGOING, COMPLETE_COMMIT = 0, 1, 4
 
 
 def text(value: str) -> bytes:
-    """A string of the protocol with two bytes of length."""
+    """Encode a string with a length prefix of two bytes."""
     return struct.pack(">h", len(value.encode())) + value.encode()
 
 
 def transaction_key(transactional_id: str) -> bytes:
-    """The key of a transactional id's records."""
+    """Return the key of a transactional id's records."""
     return struct.pack(">h", 0) + text(transactional_id)
 
 
 def transaction_value(status: int = EMPTY, producer_id: int = 1, version: int = 0) -> bytes:
-    """The state of a transactional id without partitions, in version 0 unless the first two bytes name another."""
+    """Return the state of a transactional id without partitions, by default in version 0."""
     return struct.pack(">hqhibiqq", version, producer_id, 0, 60_000, status, -1, 0, -1)
 
 
 def transaction_record(transactional_id: str, status: int = EMPTY, **named: int) -> Record:
-    """A whole record of `__transaction_state`."""
+    """Return a complete record of `__transaction_state`."""
     return Record(transaction_value(status, **named), transaction_key(transactional_id))
 
 
 def offset_key(group: str, topic: str, partition: int = 0) -> bytes:
-    """The key of a committed offset."""
+    """Return the key of a committed offset."""
     return struct.pack(">h", 1) + text(group) + text(topic) + struct.pack(">i", partition)
 
 
 def offset_record(group: str, topic: str, offset: int) -> Record:
-    """A committed offset of partition 0, in version 3."""
+    """Return a record with a committed offset of partition 0, in version 3."""
     value = struct.pack(">hqi", 3, offset, -1) + text("") + struct.pack(">q", 0)
     return Record(value, offset_key(group, topic))

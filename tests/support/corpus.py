@@ -1,6 +1,6 @@
-"""The records that every client sends and reads back: the same ones each time, of many shapes.
+"""The fixed corpus of varied records that every client sends and reads back.
 
-Empty values, no value, keys, headers, text that compresses well and bytes that do not.
+It has empty and null values, keys, headers, compressible text and incompressible bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Sent(NamedTuple):
 
 
 def record(number: int) -> Sent:
-    """The record of that number."""
+    """Return the record with this number."""
     partition = number % PARTITIONS
     key = None if number % 7 == 0 else b"key-%d" % (number % 1000)
     length = number * 7 % 211
@@ -43,12 +43,12 @@ def record(number: int) -> Sent:
 
 
 def records(count: int = RECORDS) -> Iterator[Sent]:
-    """The corpus in the order in which it is sent."""
+    """Return the corpus in the order of sending."""
     return map(record, range(count))
 
 
 def lines(count: int = RECORDS) -> list[tuple[bytes, bytes]]:
-    """Keys and values that fit into a line of text, for programs that read lines."""
+    """Return keys and values without line breaks, for programs that read lines."""
     return [
         (b"key-%d" % (number % 1000), b"%d %s" % (number, _TEXT[number % 2000 :][: number % 97]))
         for number in range(count)
@@ -56,7 +56,7 @@ def lines(count: int = RECORDS) -> list[tuple[bytes, bytes]]:
 
 
 class Audit:
-    """Compares what a consumer reads with the corpus: every record once, in order, at the right offset."""
+    """Compares the records of a consumer with the corpus: each exactly once, in order, at the right offset."""
 
     def __init__(self, count: int = RECORDS) -> None:
         self._expected: Mapping[int, Sequence[Sent]] = {
@@ -69,7 +69,7 @@ class Audit:
     def see(
         self, partition: int, offset: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
     ) -> None:
-        """Check one record as it was read."""
+        """Check one consumed record."""
         due = self._next[partition]
         assert offset == due, f"partition {partition}: offset {offset} came where {due} was due"
         assert Sent(partition, key, value, tuple(headers)) == self._expected[partition][offset]

@@ -1,4 +1,4 @@
-"""The smallest kind of coordinator: it counts. Its machine, its codec, its log in memory, and images of its topic."""
+"""A minimal coordinator that sums numbers: its machine, codec, in-memory log and images of its topic."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from pybroker.storage.errors import BatchTooLargeError
 
 TOPIC = "__counts"
 RECORD = 16
-"""Bytes of a record in the log: its offset, and the number."""
+"""Size of a record in the log, in bytes: an offset and a number of 8 bytes each."""
 
 
 class Add(NamedTuple):
-    """Answered by the total after it."""
+    """Adds a number. The reply is the new total."""
 
     number: int
     written: bool = True
-    """Whether the number is in a record; otherwise the decision has none."""
+    """Whether the decision emits a record with the number. Without it the decision has no records."""
 
 
 class Total(NamedTuple):
-    """Answered by the total."""
+    """Queries the total."""
 
 
 class Wait(NamedTuple):
-    """Answered by nobody."""
+    """Waits and gets no reply."""
 
 
 class AddAt(NamedTuple):
-    """Answered by None; the number is added when a timer says so."""
+    """Sets a timer that adds the number at `deadline_ms`. The reply is None."""
 
     number: int
     deadline_ms: int
 
 
 class CountingMachine:
-    """Adds numbers up."""
+    """The state machine: a sum of numbers."""
 
     def __init__(self) -> None:
         self.total = self.count = 0
@@ -92,7 +92,7 @@ class CountingMachine:
 
 
 class CountingCodec:
-    """A `RecordCodec` whose batches are single records; numbers below zero cannot be read."""
+    """A `RecordCodec` with one record a batch. A number below zero is a fault when it is read."""
 
     def encode(self, records: Sequence[int], _now_ms: int, *, max_batch_bytes: int) -> bytes:
         if len(records) * RECORD > max_batch_bytes:
@@ -111,14 +111,14 @@ class CountingCodec:
 
 
 class MemoryLog:
-    """A partition's log in memory, of records of one length."""
+    """The in-memory log of a partition, with records of fixed size."""
 
     def __init__(self, *numbers: int) -> None:
         self.log_start_offset = 0
         self.written: list[bytes] = []
         self.appends = 0
         self.failure: Exception | None = None
-        # None: what is appended is settled at once. Otherwise up to where it is.
+        # The high watermark. None: it equals the log end offset.
         self.synced: int | None = None
         self.tickets: list[int] = []
         self.max_batch_bytes = 1 << 20
@@ -159,7 +159,7 @@ class MemoryLog:
 
 
 def image(*leaders: int, epoch: int = 0) -> MetadataImage:
-    """An image in which the partitions of the topic have these leaders; without any there is no topic."""
+    """Return an image with the topic, whose partitions have these leaders, or without the topic if there are none."""
     partitions = {
         index: PartitionImage(leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=(leader,), isr=(leader,))
         for index, leader in enumerate(leaders)
@@ -173,7 +173,7 @@ def image(*leaders: int, epoch: int = 0) -> MetadataImage:
 
 
 def kind(appended: Callable[[Sequence[int]], None] = lambda _records: None) -> CoordinatorKind[int, CountingMachine]:
-    """The kind of coordinator that counts; the key is the number of the partition."""
+    """Return the kind of this coordinator. Its key is the partition index."""
     return CoordinatorKind(
         topic=TOPIC,
         entries="counts",
@@ -186,7 +186,7 @@ def kind(appended: Callable[[Sequence[int]], None] = lambda _records: None) -> C
 
 
 class Counting:
-    """Node 1's coordinators over logs in memory, of which none is there that `logs` lacks."""
+    """The coordinators of node 1 over in-memory logs. A partition missing in `logs` has no log."""
 
     def __init__(
         self, partitions: int = 1, logs: dict[int, MemoryLog] | None = None, commit_timeout_ms: int = 5000
@@ -204,6 +204,6 @@ class Counting:
         )
 
     async def elected(self, *leaders: int, epoch: int = 0) -> None:
-        """Follow an image, and wait until what it makes this node leader of is loaded."""
+        """Follow an image, and wait until the partitions that this node leads are loaded."""
         self.runtime.follow(image(*leaders, epoch=epoch))
         await self.runtime.loaded()

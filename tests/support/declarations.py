@@ -13,14 +13,14 @@ from pybroker.protocol.messages import group_records, records, share_records, tr
 from pybroker.protocol.schema import Message
 
 NOT_KAFKAS = {"RaftMessagesRequest", "RaftMessagesResponse"}
-"""Messages that only nodes of ours send each other."""
+"""Messages that only pybroker nodes exchange."""
 OWN_FIELDS = {("EnvelopeResponse", "committed_offset")}
-"""Message and name of tagged fields that Kafka's messages have not, and that its nodes pass over."""
+"""Message and name of the tagged fields that Kafka does not define. Kafka's nodes skip them."""
 
 
 @cache
 def declared() -> tuple[type[Message], ...]:
-    """All declared messages, records and headers, by name."""
+    """Return all declared messages, records and headers, by name."""
     modules = [header]
     for package in (messages, records, group_records, share_records, transaction_records):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
@@ -35,17 +35,17 @@ def declared() -> tuple[type[Message], ...]:
 
 
 def of_kafka() -> list[type[Message]]:
-    """All declared messages, records and headers that Kafka has, by name."""
+    """Return the declared messages, records and headers that Kafka also defines, by name."""
     return [cls for cls in declared() if cls.__name__ not in NOT_KAFKAS]
 
 
 def versions_of(cls: type[Message]) -> range:
-    """Every declared version of a message."""
+    """Return every declared version of a message."""
     return range(cls.__message__.versions.first, cls.__message__.versions.last + 1)
 
 
 def in_every_version(*kinds: str) -> list[object]:
-    """Parameters (class, version) for every version of every message of those kinds; of all, without kinds."""
+    """Return parameters (class, version) for every version of every message of `kinds`, by default of all kinds."""
     return [
         pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
         for cls in declared()

@@ -1,10 +1,10 @@
-"""A program of Spark that copies a topic: the driver that a fault kills, and that is started anew.
+"""A Spark program that copies a topic: the driver that a fault kills and that the test restarts.
 
     python -m tests.support.driver_program [HOST:PORT SOURCE TARGET FOLDER EXACTLY-ONCE FAULT]
 
-FOLDER has the checkpoint, which outlives the program. A fault is one of `tests.support.faulty_sink`. Without arguments
-it copies for each line of its input, the arguments but the fault as JSON, and prints a line, which begins with `copied`
-where it has.
+FOLDER contains the checkpoint, which outlives the program. FAULT is one of `tests.support.faulty_sink`. Without
+arguments, the program reads the arguments except FAULT from each input line as JSON. It copies, and prints `copied` or
+`failed`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Copy what is asked for; does not return where a fault kills this process."""
+    """Copy the topic, or the topics of each input line. Does not return if a fault kills this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns
         spark = pybroker_spark.session("driver", master="local[2,4]", settings=SETTINGS)
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 def copy(
     spark: SparkSession, servers: str, source: str, target: str, folder: str, exactly_once: str, fault: str = ""
 ) -> None:
-    """Copy all there is."""
+    """Copy all available records."""
     reader = spark.readStream.format("pybroker").option("kafka.bootstrap.servers", servers)
     rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
     writer = rows.select("key", "value", "partition").writeStream.format(faulty_sink.NAME if fault else "pybroker")

@@ -1,6 +1,6 @@
-"""How long tests take: the slowest of a run, the sums of each room, and all of them in `target/durations.json`.
+"""Durations of tests: the slowest of a run, the total of each folder, and all in `target/durations.json`.
 
-Owns both plugins of `--times`. The sums are of all processes of a run: with four they exceed the time of the run.
+Owns both plugins of `--times`. Totals include all processes of a run, so they can exceed the duration of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SLOWEST = 50
 
 
 class Spent(NamedTuple):
-    """Seconds of a clock, and seconds of processors by the test's process and the children that it has reaped."""
+    """Wall-clock seconds, and CPU seconds of the test's process and the child processes that it has reaped."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -43,7 +43,7 @@ class CpuClock:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report carry the CPU time: pytest-xdist sends on all that a report has."""
+        """Store the CPU time in the report. pytest-xdist forwards all attributes of a report."""
         report = yield
         now_s = _cpu_s()
         vars(report)["cpu_s"] = now_s - self._before_s
@@ -52,7 +52,7 @@ class CpuClock:
 
 
 class Durations:
-    """Adds up the reports of all processes in the one that prints; set-up and teardown count as the test's."""
+    """Sums the reports of all processes in the one that prints. Setup and teardown count towards the test."""
 
     def __init__(self, file: Path = FILE) -> None:
         self._file = file
@@ -60,13 +60,13 @@ class Durations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count one phase of one test."""
-        # pytest-xdist puts the group of a test behind its name, `@` and all that follows the brackets.
+        # pytest-xdist appends `@` and the group to the id of a test.
         at = report.nodeid.rfind("@")
         name = report.nodeid[:at] if at > report.nodeid.rfind("]") else report.nodeid
         self._tests[name] = self._tests[name].plus(Spent(report.duration, vars(report).get("cpu_s", 0.0)))
 
     def rooms(self) -> dict[str, Spent]:
-        """Return the sums of each room, the longest first: `tests/unit`, `tests/cluster`."""
+        """Return the total of each folder such as `tests/unit`, the longest first."""
         sums: dict[str, Spent] = defaultdict(Spent)
         for name, spent in self._tests.items():
             folders = name.split("::")[0].split("/")[:-1]
@@ -75,7 +75,7 @@ class Durations:
         return dict(sorted(sums.items(), key=lambda one: -one[1].wall_s))
 
     def slowest(self) -> dict[str, Spent]:
-        """Return all tests, the slowest first."""
+        """Return all tests, slowest first."""
         return dict(sorted(self._tests.items(), key=lambda one: -one[1].wall_s))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""Processes of a cluster whose voters the metadata log names (KIP-853), formatted by `pybroker format`."""
+"""Processes of a cluster with dynamic voters (KIP-853), formatted by `pybroker format`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READY_S = 60.0
 
 
 class DynamicCluster:
-    """Nodes 1, 2, ..., each a broker and a controller. The first `voters` of them are the first voters."""
+    """Combined nodes 1, 2, ... The first `voters` of them are the initial voters."""
 
     def __init__(self, directory: Path, voters: int, **settings: str) -> None:
         self._directory, self._settings = directory, settings
@@ -34,15 +34,15 @@ class DynamicCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Listeners for clients of the nodes that run."""
+        """The client listeners of the running nodes."""
         return ",".join(node.node.address for node in self.nodes.values() if node.is_running)
 
     def controller_of(self, node_id: int) -> str:
-        """Where a node's controller listens."""
+        """Return the address of a node's controller listener."""
         return f"127.0.0.1:{self.nodes[node_id].node.ports.controller}"
 
     def join(self, node_id: int, **settings: str) -> NodeProcess:
-        """Format a node that does not vote."""
+        """Format a node that is not a voter."""
         known = self.nodes.get(node_id)
         return self._format(self._lay_out(node_id) if known is None else known.node, "-N", **settings)
 
@@ -54,7 +54,7 @@ class DynamicCluster:
         wait_ready(processes, _READY_S)
 
     def move(self, node_id: int) -> None:
-        """End a node whose controller listens elsewhere from its next start on."""
+        """Kill a node and change the port of its controller listener for its next start."""
         self.nodes[node_id].kill()
         before = self.nodes[node_id].node
         layout = before._replace(ports=before.ports._replace(controller=free_port()))
@@ -64,32 +64,32 @@ class DynamicCluster:
         self.nodes[node_id] = NodeProcess(layout)
 
     def directory_id(self, node_id: int) -> bytes:
-        """The id of the directory of a node's metadata log."""
+        """Return the directory id of a node's metadata log."""
         meta = read_meta_properties(self.nodes[node_id].node.data)
         assert meta is not None
         return id_bytes(meta.directory_id)
 
     def endpoints(self, node_id: int) -> tuple[RaftEndpoint, ...]:
-        """Where a node's controller is reached."""
+        """Return the endpoints of a node's controller."""
         return (RaftEndpoint("CONTROLLER", "127.0.0.1", self.nodes[node_id].node.ports.controller),)
 
     def add(self, node_id: int) -> None:
-        """Have a node vote, trying again as long as it lags behind."""
+        """Add a node as a voter, with retries while it lags behind."""
         with self.admin() as admin:
             admin.add_raft_voter(node_id, self.directory_id(node_id), self.endpoints(node_id), cluster_id=CLUSTER_ID)
 
     def remove(self, node_id: int, directory_id: bytes | None = None) -> None:
-        """Have a node vote no more."""
+        """Remove a node from the voters."""
         with self.admin() as admin:
             admin.remove_raft_voter(node_id, directory_id or self.directory_id(node_id), cluster_id=CLUSTER_ID)
 
     def quorum(self) -> QuorumDescription:
-        """What the leader says of the quorum."""
+        """Return the description of the quorum from its leader."""
         with self.admin() as admin:
             return admin.describe_quorum()
 
     def wait_voters(self, *node_ids: int) -> QuorumDescription:
-        """Wait until just these vote, and one of them leads."""
+        """Wait until exactly these nodes are voters and one of them is the leader."""
 
         def found() -> bool:
             try:
@@ -103,7 +103,7 @@ class DynamicCluster:
 
     @contextmanager
     def admin(self) -> Iterator[Admin]:
-        """An admin client of the nodes that run."""
+        """Yield an admin client of the running nodes."""
         with Admin(self.bootstrap_servers, {"default.api.timeout.ms": 30_000}) as admin:
             yield admin
 
@@ -138,7 +138,7 @@ class DynamicCluster:
 
 @contextmanager
 def dynamic_cluster(directory: Path, voters: int, **settings: str) -> Iterator[DynamicCluster]:
-    """A cluster that runs, and whose processes end with the block."""
+    """Yield a running cluster. Kills its processes at the end."""
     cluster = DynamicCluster(directory, voters, **settings)
     try:
         cluster.start()
@@ -148,5 +148,5 @@ def dynamic_cluster(directory: Path, voters: int, **settings: str) -> Iterator[D
 
 
 def shown(directory_id: bytes) -> str:
-    """A directory's id as tools write it."""
+    """Return a directory id as tools print it."""
     return id_text(directory_id)

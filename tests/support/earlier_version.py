@@ -1,7 +1,7 @@
-"""The earliest version that a cluster is upgraded from: its wheel is built once, from the commit in this repository.
+"""The earliest version from which upgrades are tested. Its wheel is built once, from a commit of this repository.
 
-Owns the commit, the builds below `target/upgrade`, and the environments that a wheel is installed in. Must not know
-what is done with the programs.
+Owns the commit, the builds below `target/upgrade`, and the environment of the installed wheel. Must not know how tests
+use the program.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pybench.wheel import install_alone
 from tests.support.repository import ROOT
 
 FIRST_WITH_CLUSTERS = "native: the one accepted layout"
-"""The subject of the first commit whose clusters work; subjects outlive a history that is copied, ids do not."""
+"""The subject of the first commit with working clusters. A rewritten history keeps subjects, but not ids."""
 _BUILD = ROOT / "target" / "upgrade"
 
 
 def earlier_program() -> Path:
-    """`pybroker` of the first version that has clusters, in an environment of its own.
+    """Return the `pybroker` program of the first version with clusters, in an environment of its own.
 
-    Builds the wheel where PYBROKER_UPGRADE is set (`make upgrade`), which takes minutes; otherwise a test without it
-    is skipped.
+    If the wheel is missing, builds it if PYBROKER_UPGRADE is set (`make upgrade`), which takes minutes. Otherwise skips
+    the test.
     """
     wheels = sorted((_BUILD / "dist").glob("*.whl"))
     if not wheels and not os.environ.get("PYBROKER_UPGRADE"):
@@ -56,7 +56,7 @@ def _commit() -> str:
 
 
 def _build(commit: str) -> Path:
-    """Build the wheel of a commit; its sources and objects are kept apart from those of this version."""
+    """Build the wheel of a commit. Its sources and build outputs are separate from those of this version."""
     source, dist = _BUILD / "source", _BUILD / "dist"
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
     shutil.rmtree(source, ignore_errors=True)

@@ -1,6 +1,7 @@
-"""Every client of `pybroker.client`, and calls of their public methods with arguments that are made from annotations.
+"""Every client of `pybroker.client`, and calls of their public methods with arguments generated from annotations.
 
-Owns the table of clients: a new class fails a test until `CLIENTS` makes one of it. Knows no misuse.
+Owns the table of clients: a test fails for each client class that is missing in `CLIENTS`. Must not know how tests
+misuse them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _copier(servers: str) -> ConsumeTransformProduce:
 
 
 def _transactional() -> dict[str, object]:
-    """The settings of a producer with a transactional.id of its own."""
+    """Return the settings of a producer with a unique transactional.id."""
     return {**BRIEF_PRODUCER, "transactional.id": f"misuse-{os.getpid()}-{next(_numbers)}"}
 
 
@@ -67,7 +68,7 @@ CLIENTS: dict[str, Make] = {
     "Producer with transactional.id": lambda servers: Producer(servers, _transactional()),
     "Producer in a transaction": _in_a_transaction,
 }
-"""By the name of a class, and what is special to an instance behind it."""
+"""Factories by class name, with a suffix for a special configuration."""
 NEEDS_A_BROKER = {
     "ConsumeTransformProduce": "its constructor initializes transactions",
     "Producer in a transaction": "it has begun one",
@@ -85,7 +86,7 @@ ENGINE = {
     "summary",
     "take_interval",
 }
-"""What `Producer` inherits of the engine for load generators and `AsyncProducer`: native calls without annotations."""
+"""Methods of `Producer` for load generators and `AsyncProducer`, inherited from the native engine: no annotations."""
 VALUES: dict[str, Any] = {
     "timeout_s": 0.1,
     "timeout_ms": BRIEF_MS,
@@ -108,21 +109,21 @@ VALUES: dict[str, Any] = {
     "topic": "t",
     "value": b"v",
 }
-"""Arguments by name, where an annotation does not show a value that can be sent."""
+"""Arguments by name, where no valid value follows from the annotation."""
 
 
 def kinds() -> list[str]:
-    """The classes of `pybroker.client` that are closed."""
+    """Return the classes of `pybroker.client` that have a `close` method."""
     return [n for n in client.__all__ if inspect.isclass(o := getattr(client, n)) and hasattr(o, "close")]
 
 
 def class_of(kind: str) -> Any:
-    """The class of a client in the table."""
+    """Return the class of a client in the table."""
     return getattr(client, kind.split()[0])
 
 
 def methods(kind: str) -> list[str]:
-    """The public methods of a class, but for class methods and those of the engine."""
+    """Return the public methods of a class, except class methods and those of the engine."""
     cls = class_of(kind)
     found = [n for n in dir(cls) if not n.startswith("_") and inspect.isroutine(getattr(cls, n))]
     return [n for n in found if not inspect.ismethod(getattr(cls, n)) and (cls is not Producer or n not in ENGINE)]
@@ -133,7 +134,7 @@ def is_async(kind: str) -> bool:
 
 
 def parameters(kind: str, method: str) -> dict[str, tuple[Any, bool]]:
-    """The parameters of a method: annotation, and whether a value is required."""
+    """Return the parameters of a method: the annotation, and whether a value is required."""
     function = inspect.unwrap(getattr(class_of(kind), method))
     try:
         hints = hints_of(function)
@@ -148,13 +149,13 @@ def parameters(kind: str, method: str) -> dict[str, tuple[Any, bool]]:
 
 
 def hints_of(function: Any) -> dict[str, Any]:
-    """The annotations of a function's parameters."""
+    """Return the annotations of a function's parameters."""
     written = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     return typing.get_type_hints(SimpleNamespace(__annotations__=written), function.__globals__)
 
 
 def value_of(hint: Any, name: str = "") -> Any:
-    """A value that fits an annotation."""
+    """Return a value that matches an annotation."""
     if name in VALUES:
         return VALUES[name]
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -181,7 +182,7 @@ def value_of(hint: Any, name: str = "") -> Any:
 
 
 def arguments(kind: str, method: str) -> dict[str, Any]:
-    """Arguments by which a call is right: those that are required, and brief times."""
+    """Return valid arguments for a call: the required ones, and short timeouts."""
     return {
         name: value_of(hint, name)
         for name, (hint, required) in parameters(kind, method).items()
@@ -190,7 +191,7 @@ def arguments(kind: str, method: str) -> dict[str, Any]:
 
 
 def call(made: Any, kind: str, method: str, changed: Mapping[str, Any] | None = None) -> Any:
-    """Call a method; the coroutine of an asyncio client."""
+    """Call a method. Returns a coroutine for an asyncio client."""
     given = {**arguments(kind, method), **(changed or {})}
     function = inspect.unwrap(getattr(class_of(kind), method))
     try:

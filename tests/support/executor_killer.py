@@ -1,9 +1,9 @@
-"""A program of Spark with executors of its own: copies a topic, kills an executor on the way, and audits the copy.
+"""A Spark program with its own executors: copies a topic, kills an executor meanwhile, and audits the copy.
 
     python -m tests.support.executor_killer HOST:PORT SOURCE TARGET FOLDER LOAD-REPORT EXACTLY-ONCE
 
-Prints the audit, of what is committed; its exit status is the audit's. A process of its own, since its master is
-another one than the tests'.
+Prints the audit of the committed records, which also sets the exit status. Runs in a process of its own, since its
+Spark master differs from that of the tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Copy, kill, audit; the exit status."""
+    """Copy, kill an executor, and audit. Returns the exit status."""
     servers, source, target, folder, report, exactly_once = arguments
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # PySpark's own import warns

@@ -1,7 +1,7 @@
-"""Producers and consumers of every client library, each in a thread: numbered records in, offsets and numbers out.
+"""Producers and consumers of every client library, each in a thread, that send and read numbered records.
 
-Owns the clients' settings, which are their defaults but for acks=all, idempotence and the place to connect to. Must not
-know what is done to the brokers meanwhile.
+Owns the clients' settings: their defaults except acks=all, idempotence and the bootstrap servers. Must not know which
+faults hit the brokers meanwhile.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tests.support import programs
 from tests.support.franz import franz_program
 
 RATE = 1000
-"""Records a second."""
+"""Records per second."""
 _TICK_S = 0.01
 _PATIENCE_S = 90.0
 
 
 class Numbered(NamedTuple):
-    """A record: where it is, -1 where the client does not say, and its number."""
+    """A record's offset, -1 if the client does not report it, and its number."""
 
     offset: int
     number: int
 
 
 class Client(threading.Thread):
-    """One client at work until it is finished; what went wrong is raised by `finish`."""
+    """A client that runs until `finish`, which raises its failure."""
 
     def __init__(self, servers: str, topic: str, scratch: Path) -> None:
         super().__init__(name=type(self).__name__)
@@ -48,23 +48,23 @@ class Client(threading.Thread):
         self.scratch = scratch
         self.stopped = threading.Event()
         self.records: list[Numbered] = []
-        """What was acknowledged, or read, in that order."""
+        """The acknowledged or consumed records, in that order."""
         self.errors: list[str] = []
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Work, and keep what went wrong."""
+        """Run `work` and keep its exception."""
         try:
             self.work()
         except BaseException as error:  # noqa: BLE001  # raised again by `finish`
             self._failure = error
 
     def work(self) -> None:
-        """What the client does until `stopped` is set; everything that it has begun is done when it returns."""
+        """Send or read until `stopped` is set, and complete all pending operations before returning."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Stop the client and wait for its end; raises what it failed with."""
+        """Stop the client and wait for its thread. Raises its failure."""
         self.stopped.set()
         self.join(_PATIENCE_S)
         assert not self.is_alive(), f"{self.name} did not end within {_PATIENCE_S:g} s"
@@ -72,7 +72,7 @@ class Client(threading.Thread):
             raise self._failure
 
     def paced(self) -> Iterator[int]:
-        """Numbers from 0 on at `RATE`, until the client is stopped."""
+        """Yield numbers from 0 at `RATE` until the client is stopped."""
         for number in itertools.count():
             if number % int(RATE * _TICK_S) == 0 and self.stopped.wait(_TICK_S):
                 return
@@ -80,7 +80,7 @@ class Client(threading.Thread):
 
 
 class ConfluentProducer(Client):
-    """librdkafka by way of confluent-kafka."""
+    """librdkafka through confluent-kafka."""
 
     def work(self) -> None:
         """Send."""
@@ -100,7 +100,7 @@ class ConfluentProducer(Client):
 
 
 class ConfluentConsumer(Client):
-    """librdkafka by way of confluent-kafka."""
+    """librdkafka through confluent-kafka."""
 
     def work(self) -> None:
         """Read."""
@@ -232,23 +232,23 @@ class OurConsumer(Client):
 
 
 class Program(Client):
-    """A client that is a process; its lines of standard output are records."""
+    """A client in a process of its own. Each line of its standard output is a record."""
 
     gives_numbers = False
-    """Whether numbers are given to it on standard input, one a line."""
+    """Whether the program reads numbers from standard input, one a line."""
     ends_by_itself = False
-    """Whether it ends, with status 0, when its standard input does; the others are ended by SIGTERM."""
+    """Whether the program exits with status 0 at the end of its standard input. Others are ended by SIGTERM."""
 
     def command(self) -> list[str]:
-        """The words that start it."""
+        """Return the command line of the program."""
         raise NotImplementedError
 
     def read(self, line: bytes) -> Numbered | None:
-        """The record of a line."""
+        """Parse a line of output into a record."""
         raise NotImplementedError
 
     def work(self) -> None:
-        """Run the program, and read what it prints until it ends."""
+        """Run the program, and read its output until it ends."""
         with (self.scratch / f"{self.name}.log").open("wb") as log:
             process = subprocess.Popen(self.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         assert process.stdin is not None
@@ -280,31 +280,31 @@ class Program(Client):
             else:
                 self.stopped.wait()
             stdin.close()
-        except BrokenPipeError:  # it has ended; `work` says how
+        except BrokenPipeError:  # the program has ended; `work` reports its status
             return
         if not self.ends_by_itself:
             process.terminate()
 
     def given(self, number: int) -> None:
-        """Note a number that was given to the program."""
+        """Called after a number was written to the program."""
 
     def _log(self) -> str:
         return (self.scratch / f"{self.name}.log").read_text(errors="replace")[-2000:]
 
 
 class KcatProducer(Program):
-    """kcat: what it was given is acknowledged when it ends with status 0; no record has an offset."""
+    """kcat: all its input is acknowledged when it exits with status 0. Its records have no offsets."""
 
     gives_numbers = True
     ends_by_itself = True
 
     def command(self) -> list[str]:
-        """kcat's words."""
+        """Return kcat's command line."""
         where = ["-b", self.servers, "-t", self.topic, "-p", "0"]
         return [programs.program("kcat"), "-P", *where, "-X", "enable.idempotence=true"]
 
     def given(self, number: int) -> None:
-        """Note a number."""
+        """Record the number as acknowledged."""
         self.records.append(Numbered(-1, number))
 
     def read(self, line: bytes) -> Numbered | None:
@@ -313,10 +313,10 @@ class KcatProducer(Program):
 
 
 class OffsetAndNumber(Program):
-    """A program that prints an offset and a number in each line."""
+    """A program that prints an offset and a number on each line."""
 
     def read(self, line: bytes) -> Numbered | None:
-        """The record of a line."""
+        """Parse a line of output into a record."""
         offset, number = line.split()
         return Numbered(int(offset), int(number))
 
@@ -325,16 +325,16 @@ class KcatConsumer(OffsetAndNumber):
     """kcat."""
 
     def command(self) -> list[str]:
-        """kcat's words."""
+        """Return kcat's command line."""
         where = ["-b", self.servers, "-t", self.topic, "-p", "0", "-o", "beginning"]
         return [programs.program("kcat"), "-C", *where, "-q", "-u", "-f", "%o %s\\n"]
 
 
 class JavaProducer(Program):
-    """Kafka's VerifiableProducer, with the retries of its producer, which it turns off by default."""
+    """Kafka's VerifiableProducer, with producer retries, which the tool disables by default."""
 
     def command(self) -> list[str]:
-        """The tool's words."""
+        """Return the command line of the tool."""
         config = self.scratch / "producer.properties"
         config.write_text("retries=2147483647\nenable.idempotence=true\n")
         words = ["--bootstrap-server", self.servers, "--topic", self.topic, "--throughput", str(RATE), "--acks", "-1"]
@@ -342,7 +342,7 @@ class JavaProducer(Program):
         return [*program, *words, "--command-config", str(config)]
 
     def read(self, line: bytes) -> Numbered | None:
-        """The record of an event."""
+        """Parse an event into a record."""
         event = json.loads(line)
         if event["name"] == "producer_send_success":
             return Numbered(event["offset"], int(event["value"]))
@@ -355,12 +355,12 @@ class JavaConsumer(Program):
     """Kafka's ConsoleConsumer."""
 
     def command(self) -> list[str]:
-        """The tool's words."""
+        """Return the command line of the tool."""
         where = ["--bootstrap-server", self.servers, "--topic", self.topic, "--partition", "0", "--offset", "earliest"]
         return [*java.short_java_command("console-consumer"), *where, "--formatter-property", "print.offset=true"]
 
     def read(self, line: bytes) -> Numbered | None:
-        """The record of a line such as `Offset:5<TAB>5`."""
+        """Parse a line such as `Offset:5<TAB>5` into a record."""
         offset, number = line.split(b"\t")
         return Numbered(int(offset.removeprefix(b"Offset:")), int(number))
 
@@ -372,7 +372,7 @@ class FranzProducer(OffsetAndNumber):
     ends_by_itself = True
 
     def command(self) -> list[str]:
-        """Our program's words."""
+        """Return the command line of the Go program."""
         return [franz_program("numbers"), "produce", self.servers, self.topic]
 
 
@@ -382,7 +382,7 @@ class FranzConsumer(OffsetAndNumber):
     ends_by_itself = True
 
     def command(self) -> list[str]:
-        """Our program's words."""
+        """Return the command line of the Go program."""
         return [franz_program("numbers"), "consume", self.servers, self.topic]
 
 

@@ -1,7 +1,7 @@
-"""Our clients at work while a test disturbs their cluster, and what they promised held against the log.
+"""A load of pybroker clients during faults of their cluster, and an audit of their guarantees against the log.
 
-A producer sends numbered records to every partition of a topic, two members of a group read and commit them. Whatever
-is raised is kept; `finish` says what is lost, doubled or reordered.
+A producer sends numbered records to every partition of a topic, and two members of a group read and commit them.
+Exceptions are kept. `finish` reports lost, duplicated or reordered records.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class FailoverLoad:
         self.acknowledged = 0
         self.acknowledged_at = time.monotonic()
         self.generations: list[list[int]] = [[] for _ in range(MEMBERS)]
-        """Of each member, what it was in, without repetitions."""
+        """The generations of each member, without repetitions."""
         self.commits = 0
         self._read: list[list[tuple[int, int]]] = [[] for _ in range(MEMBERS)]
-        """Of each member, partitions and offsets in the order of reading."""
+        """The (partition, offset) pairs that each member read, in order."""
         self._ended = threading.Event()
         self._has_read: list[bool] = [False] * MEMBERS
         self._all_read = threading.Event()
         self._leaving = threading.Barrier(MEMBERS)
-        """No member leaves before the last has read what is its: the group of those that stay would rebalance."""
+        """Members leave only after all have read their partitions: a leaving member triggers a rebalance."""
         self._ends: dict[TopicPartition, int] = {}
         self.metrics: dict[str, float] = {}
         members = [threading.Thread(target=self._consume, args=(number,)) for number in range(MEMBERS)]
@@ -59,14 +59,14 @@ class FailoverLoad:
             thread.join(60)
 
     def is_going(self, records: int) -> bool:
-        """Whether so many records are acknowledged and both members have committed. Raises what a client met."""
+        """Whether `records` are acknowledged, and the group is stable and commits. Raises a client's first error."""
         if self.errors:
             raise self.errors[0]
         together = all(self.generations) and len({generations[-1] for generations in self.generations}) == 1
         return self.acknowledged >= records and self.commits > 0 and together
 
     def finish(self) -> None:
-        """Stop sending, have everything read, and assert that nothing is lost, doubled, reordered or read twice."""
+        """Stop sending, wait for the readers, and assert that no record is lost, duplicated, reordered or unread."""
         self._ended.set()
         self._threads[0].join(120)
         with Admin(self.servers) as admin:
@@ -87,7 +87,7 @@ class FailoverLoad:
         assert not unread, f"{len(unread)} records were not read, the first: {unread[0]}"
 
     def read_again(self) -> int:
-        """How many records were handed out more than once."""
+        """Return how many records were consumed again."""
         return sum(times - 1 for times in Counter(where for reads in self._read for where in reads).values())
 
     def _produce(self) -> None:
@@ -142,7 +142,7 @@ class FailoverLoad:
         return all(consumer.position(partition) >= self._ends[partition] for partition in consumer.assignment())
 
     def _log(self) -> dict[int, list[int]]:
-        """The numbers in each partition, in their order."""
+        """Return the numbers in the log of each partition, in log order."""
         found: dict[int, list[int]] = {partition.partition: [] for partition in self.partitions}
         with Fetcher(self.servers) as fetcher:
             fetcher.assign(dict.fromkeys(self.partitions, EARLIEST))

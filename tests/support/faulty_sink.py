@@ -1,11 +1,11 @@
-"""The data source with faults in its streaming write, each once: where the file that an option names is not there yet.
+"""The data source with a fault in its streaming write. A fault occurs once: while the file `happened` does not exist.
 
     option("fault", FAULT).option("happened", path)
 
 FAULT is `kill worker`, `kill executor`, `delete target`, `fail`, `fail last`, `raise in commit` or one of
-`DRIVER_FAULTS`. A fault in a task comes when rows of it are in the log. `fail` comes in every attempt. `fail last`
-comes in every attempt of the last task, after the other tasks have finished: the driver never commits them. The module
-stands alone, since Spark's processes import it by name.
+`DRIVER_FAULTS`. A fault in a task occurs after rows of the task are in the log. `fail` occurs in every attempt.
+`fail last` occurs in every attempt of the last task, after the other tasks have finished: the driver never commits
+them. The module is self-contained, since Spark's processes import it by name.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 NAME: Final = "pybroker-with-a-fault"
 BATCH_ROWS: Final = "100"
-"""What to set `spark.sql.execution.arrow.maxRecordsPerBatch` to, so that a task has some batches before its fault."""
+"""`spark.sql.execution.arrow.maxRecordsPerBatch`, small enough that a task writes several batches before its fault."""
 _BEFORE: Final = 5
 TASKS: Final = 4
-"""Tasks of a batch, for `fail last`, and for the faults that kill the driver."""
+"""Number of tasks of a batch, for `fail last` and for the faults that kill the driver."""
 DRIVER_FAULTS: Final = (
     "kill driver before",  # no task has finished
-    "kill driver during",  # all tasks have finished but one, which has rows in the log
+    "kill driver during",  # all tasks but one have finished; that one has written rows to the log
     "kill driver after",  # all tasks have finished, and nothing is committed
     "kill driver in commit",  # with transactions: the first one is committed
-    "kill driver committed",  # the sink has committed, and Spark's checkpoint does not have it yet
+    "kill driver committed",  # the sink has committed, and Spark's checkpoint does not contain the batch yet
 )
 _IN_COMMIT: Final = ("raise in commit", "kill driver after", "kill driver in commit", "kill driver committed")
 
 
 class FaultyWriter(StreamWriter):
-    """Does what its fault says, once."""
+    """A writer that triggers its fault once."""
 
     fault: str
     happened: Path
@@ -133,7 +133,7 @@ class FaultyWriter(StreamWriter):
 
 
 class FaultySource(PybrokerDataSource):
-    """The data source under another name."""
+    """The data source with faults, under its own format name."""
 
     @classmethod
     def name(cls) -> str:
@@ -147,7 +147,7 @@ class FaultySource(PybrokerDataSource):
 
 
 def executor() -> int:
-    """The JVM above this worker, whose parent is the daemon that forked it."""
+    """Return the id of the JVM that started this worker's parent, the daemon that forked it."""
     above = os.getppid()
     while Path(f"/proc/{above}/comm").read_text().strip() != "java":
         above = parent(above)
@@ -155,5 +155,5 @@ def executor() -> int:
 
 
 def parent(process: int) -> int:
-    """The id of a process's parent."""
+    """Return the parent's id of a process."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,6 +1,6 @@
-"""Our programs on franz-go, Go's client of Kafka: built where Go is, and the frames in which they take records.
+"""Test programs on franz-go, a Kafka client in Go: how they are built, called and given records.
 
-Owns how they are built and called. Must not know what is sent.
+Must not know which records are sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER = struct.Struct(">q")
 
 
 class Read(NamedTuple):
-    """A record as a consumer saw it."""
+    """A consumed record."""
 
     partition: int
     offset: int
@@ -34,12 +34,12 @@ class Read(NamedTuple):
 
 
 def has_go() -> bool:
-    """Whether Go is on the search path."""
+    """Whether Go is installed."""
     return shutil.which("go") is not None
 
 
 def franz_program(name: str) -> str:
-    """Build the program `name` of `tests/support/go`, where that has not been done; its path. Skips without Go."""
+    """Build the program `name` of `tests/support/go` once, and return its path. Skips the test without Go."""
     if not has_go():
         pytest.skip(NEEDS_GO)
     package = _SOURCE if name == "numbers" else _SOURCE / name
@@ -53,7 +53,7 @@ def franz_program(name: str) -> str:
 
 
 def run_corpus(*words: str, sent: Iterable[Sent] = (), timeout_s: float) -> Iterator[Read]:
-    """Run the program `corpus` with these records on its standard input; what it wrote."""
+    """Run the program `corpus` with these records on its standard input. Returns its output."""
     done = subprocess.run(
         [franz_program("corpus"), *words],
         input=b"".join(map(_frame, sent)),

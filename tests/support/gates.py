@@ -1,4 +1,4 @@
-"""A file whose reader stands still until a test lets it go on."""
+"""A file whose reader blocks until a test releases it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Gate:
-    """A file of a log, read when the log is opened, as a pipe: who opens it stands there until it is let through."""
+    """A named pipe in place of a file of a log. A thread that opens the log blocks on it until `let_through`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,23 +17,23 @@ class Gate:
         os.mkfifo(path)
 
     def is_occupied(self) -> bool:
-        """Return whether a reader stands at it; a reader that was seen once stays."""
+        """Return whether a reader is blocked on the pipe. Once true, it stays true until the pipe is closed."""
         if self._pipe is None:
             try:
                 self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # which is a pipe that nobody reads
+                if error.errno != errno.ENXIO:  # ENXIO: the pipe has no reader
                     raise
         return self._pipe is not None
 
     def let_through(self, content: bytes) -> None:
-        """Give who stands there what it reads."""
+        """Release the blocked reader with this content."""
         assert self._pipe is not None
         os.write(self._pipe, content)
         self.close()
 
     def close(self) -> None:
-        """Stop to hold anybody."""
+        """Close the pipe, which releases a blocked reader."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)

@@ -1,4 +1,4 @@
-"""Members as processes, and what they said: were all records read, and was every partition one member's at a time?"""
+"""Group members as processes, and an audit of their output: all records read, and one owner for each partition."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.repository import ROOT
 
 END_SECONDS = 60
 _MOMENT_NS = 1_000_000
-"""A revocation is written before the coordinator is notified, so intervals may touch but for scheduling's noise."""
+"""Tolerated overlap. Members write a revocation before they notify the coordinator: only scheduling causes overlaps."""
 
 
 @dataclass
 class Tenure:
-    """A partition in a member's hands: from when to when, in nanoseconds of the monotonic clock."""
+    """The time during which a member owned a partition, in nanoseconds of the monotonic clock."""
 
     begun: int
     ended: int | None = None
@@ -33,11 +33,11 @@ class Tenure:
 
 @dataclass
 class Member:
-    """One process, and what it has written so far."""
+    """A member's process and its output so far."""
 
     process: subprocess.Popen[str]
     complaints: tempfile._TemporaryFileWrapper[bytes]
-    """What it writes to standard error, for a test that fails."""
+    """The member's standard error, for the message of a failing test."""
     records: Counter[tuple[int, int]] = field(default_factory=Counter)
     tenures: dict[int, list[Tenure]] = field(default_factory=dict)
     stopped: bool = False
@@ -45,7 +45,7 @@ class Member:
 
     @classmethod
     def start(cls, client: str, servers: str, topic: str, group: str) -> Self:
-        """Start one; its lines are read by a thread."""
+        """Start a member. A thread reads its output."""
         words = [sys.executable, "-m", "tests.support.member_program", client, servers, topic, group]
         complaints = tempfile.NamedTemporaryFile()  # noqa: SIM115 (it lives as long as the member)
         process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=complaints, text=True)
@@ -55,25 +55,25 @@ class Member:
         return member
 
     def kill(self) -> None:
-        """SIGKILL; what it had ends here."""
+        """Send SIGKILL. The ownership of its partitions ends here."""
         self._let_go()
         self.process.kill()
         self.process.wait(END_SECONDS)
         self._read_to_the_end()
 
     def stop(self) -> None:
-        """SIGSTOP: it cannot know when it loses what it has, so that ends here."""
+        """Send SIGSTOP. A stopped member cannot report a revocation, so its ownership ends here."""
         self.process.send_signal(signal.SIGSTOP)
         self.stopped = True
         self._let_go()
 
     def go_on(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.stopped = False
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """SIGTERM, so that it leaves the group; SIGKILL when it does not."""
+        """Send SIGTERM, so that it leaves the group, and SIGKILL if it does not exit in time."""
         self.go_on()
         self.process.terminate()
         try:
@@ -84,11 +84,11 @@ class Member:
         self._read_to_the_end()
 
     def holds(self) -> set[int]:
-        """The partitions that it has now."""
+        """Return the partitions that the member owns."""
         return {p for p, tenures in list(self.tenures.items()) if tenures and tenures[-1].ended is None}
 
     def last_words(self) -> str:
-        """The end of what it has complained of."""
+        """Return the last 40 lines of the member's standard error."""
         return "\n".join(Path(self.complaints.name).read_text(errors="replace").splitlines()[-40:])
 
     def _read_to_the_end(self) -> None:
@@ -124,7 +124,7 @@ class Member:
 
 
 def seen(members: Sequence[Member]) -> Counter[tuple[int, int]]:
-    """How often each (partition, offset) was read, by all together."""
+    """Return how often all members together read each (partition, offset)."""
     total: Counter[tuple[int, int]] = Counter()
     for member in members:
         total.update(dict(member.records))
@@ -132,7 +132,7 @@ def seen(members: Sequence[Member]) -> Counter[tuple[int, int]]:
 
 
 def check_one_owner_at_a_time(members: Sequence[Member]) -> None:
-    """No partition was in two members' hands at once."""
+    """Assert that no two members owned a partition at the same time."""
     for partition in {p for member in members for p in member.tenures}:
         spans = sorted(
             (t.begun, t.ended if t.ended is not None else 1 << 63, number)
@@ -148,7 +148,7 @@ def check_one_owner_at_a_time(members: Sequence[Member]) -> None:
 
 
 def wait_for_sharing(members: Sequence[Member], partitions: int, within: float = 60) -> None:
-    """Wait until the members have all partitions, each at least one."""
+    """Wait until the members own all partitions and each member owns at least one."""
 
     def is_shared() -> bool:
         held = sorted(p for m in members for p in m.holds())

@@ -1,7 +1,7 @@
-"""A consumer in a process of its own: writes down what it reads, and commits behind that.
+"""A consumer in a process of its own that prints each record before it commits the record's offset.
 
-Run as `python group_member.py BOOTSTRAP GROUP TOPIC PROTOCOL`; one line "partition offset" for each record, in order.
-Ends with its group left at SIGTERM. Knows nothing of tests, so that it starts fast.
+Run as `python group_member.py BOOTSTRAP GROUP TOPIC PROTOCOL`. Prints a line "partition offset" for each record, in
+order. Leaves the group and ends at SIGTERM. Imports nothing from the tests, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException
 
 
 def run(bootstrap_servers: str, group: str, topic: str, protocol: str) -> None:
-    """Read until SIGTERM."""
+    """Consume until SIGTERM."""
     settings = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group,
@@ -38,7 +38,7 @@ def run(bootstrap_servers: str, group: str, topic: str, protocol: str) -> None:
         try:
             consumer.commit(asynchronous=False)
         except KafkaException:
-            # Fenced, or the broker is away: the next owner of the partitions reads these records again.
+            # Fenced, or the broker is unavailable: the next owner of the partitions reads these records again.
             continue
     consumer.close()
 

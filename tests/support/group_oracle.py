@@ -1,4 +1,4 @@
-"""Kafka's own arithmetic of KIP-848: what there is to ask is in `java/GroupOracle.java`."""
+"""Kafka's own computations for KIP-848. `java/GroupOracle.java` lists the supported questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group machine's settings, as tests want them."""
+"""Settings of the group machine for tests."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from pybroker.coordinator.group.settings import GroupSettings, build_settings
 
 
 def group_settings(**changes: Any) -> GroupSettings:
-    """The broker's defaults, with some changed."""
+    """Return the broker's default settings with changes."""
     return msgspec.structs.replace(build_settings(BrokerConfig({})), **changes)

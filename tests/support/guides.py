@@ -1,8 +1,8 @@
-"""The code of README and guides, cut out of the pages so that tests can run it.
+"""The code blocks of README and the guides, extracted so that tests can run them.
 
-A page is one program: its Python blocks run in their order and share their names. A block that no test can run says why
-in the line before it: `<!-- not run: reason -->`; commands name the test that runs them: `<!-- run: file -->`. A block
-of `text` right after one of Python is what that one prints.
+A page is one program: its Python blocks run in order and share their names. A block that no test can run has the reason
+in the line before it: `<!-- not run: reason -->`. A block of commands has the name of the test that runs it there:
+`<!-- run: file -->`. A `text` block right after a Python block is its expected output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from tests.support import repository
 
 SERVERS = ("127.0.0.1:9092", "localhost:9092")
-"""What the pages call the broker."""
+"""The broker's address in the pages."""
 _FENCE = re.compile(
     r"(?:<!-- not run: (?P<why>[^\n]+?) -->\n|<!-- run: (?P<test>[^\n]+?) -->\n)?"
     r"^```(?P<language>\w*)\n(?P<code>.*?)^```$"
@@ -36,22 +36,22 @@ class Block:
     language: str
     code: str
     why_not: str | None
-    """Why no test runs it; None: one does."""
+    """Why no test runs the block. None if a test runs it."""
     prints: str | None
     test: str | None = None
-    """The file of the test that runs its commands."""
+    """The test file that runs the commands of the block."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
 
 
 def pages() -> list[str]:
-    """README and every guide."""
+    """Return the paths of README and every guide."""
     return ["README.md", *repository.files_under("docs/guides", suffix=".md")]
 
 
 def blocks(page: str) -> list[Block]:
-    """A page's blocks, in order."""
+    """Return the code blocks of a page, in order."""
     text = repository.text(page)
     return [
         Block(
@@ -68,7 +68,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def run(page: str, servers: str, replace: Mapping[str, str] | None = None, **names: Any) -> dict[str, Any]:
-    """Run a page's Python with `servers` as the broker; returns the names that it leaves. Checks what blocks print."""
+    """Run a page's Python with `servers` as the broker, and check its output. Returns the defined names."""
     names["__name__"] = "__guide__"
     for block in blocks(page):
         if block.language != "python" or block.why_not is not None:
@@ -85,5 +85,5 @@ def run(page: str, servers: str, replace: Mapping[str, str] | None = None, **nam
 
 
 def tests_of(names: Mapping[str, Any]) -> list[Callable[..., Any]]:
-    """The test functions that a page defines."""
+    """Return the test functions that a page defines."""
     return [value for name, value in names.items() if name.startswith("test_")]

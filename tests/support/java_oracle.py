@@ -1,4 +1,4 @@
-"""Kafka's own arithmetic, asked over a pipe: one JVM for each program in `java/` and module of tests."""
+"""Kafka's own computations, called over a pipe: one JVM for each program in `java/` and test module."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SOURCES = Path(__file__).parent / "java"
 
 
 class JavaOracle:
-    """Answers one question after the other."""
+    """A JVM that responds to one question at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def ask(self, what: str, **question: Any) -> dict[str, Any]:
-        """Have Kafka compute something; what there is to ask is in the program's source."""
+        """Return the result of a computation by Kafka. The source of the Java program lists the supported questions."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": what, **question}) + "\n")
@@ -35,7 +35,7 @@ class JavaOracle:
 
 @contextmanager
 def running(program: str) -> Iterator[JavaOracle]:
-    """Start the JVM, and end it; skips (in CI: fails) where Java or Kafka's jars are missing."""
+    """Yield a running JVM and end it. Skips (in CI: fails) the test without Java or Kafka's jars."""
     programs.kafka_tools()
     *command, _tool = java.short_java_command(program)
     source = SOURCES / f"{program}.java"

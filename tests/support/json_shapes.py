@@ -1,4 +1,4 @@
-"""Whether a JSON document has the shape that a command declares in its constant `JSON`."""
+"""Checks that a JSON document has the shape that a command declares in its constant `JSON`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES = {
 
 
 def shape_fault(value: Any, shape: Any, where: str = "$") -> str | None:
-    """Say where a value is not as its shape says; None where it is everywhere."""
+    """Return the path and reason of the first mismatch of a value and its shape, or None."""
     if isinstance(shape, str):
         fits = any(TYPES[name](value) for name in shape.split("|"))
         return None if fits else f"{where}: {value!r} is no {shape}"

@@ -1,7 +1,7 @@
-"""Kafka's own tools, run one after the other in a JVM that stays: its start takes longer than what most tools do.
+"""Kafka's own tools, run one at a time in one long-lived JVM: starting a JVM takes longer than most tools run.
 
-Owns the JVM of this process. Not for tools that read standard input, write without end, or count in static fields, as
-`ConsoleConsumer` does: `pybench.peers.java.run_java_tool` starts them alone.
+Owns the JVM of this process. Not for tools that read standard input, never end, or keep state in static fields as
+`ConsoleConsumer` does: `pybench.peers.java.run_java_tool` starts each of those in a JVM of its own.
 """
 
 from __future__ import annotations

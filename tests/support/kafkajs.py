@@ -1,4 +1,4 @@
-"""Our program on KafkaJS, the client of Kafka in JavaScript: what it needs, and one record written and read with it."""
+"""A test program on KafkaJS, a Kafka client in JavaScript, that writes and reads one record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROGRAM = ROOT / "tests/support/js/roundtrip.js"
 
 
 def roundtrip(server: str, topic: str, authority: Path, mechanism: str, password: str, timeout_s: float = 60) -> str:
-    """Write a record over SASL_SSL as alice and read it again; what was read, or the words of the error."""
+    """Write a record over SASL_SSL as alice and read it again. Returns the value read, or the text of the error."""
     for name in ("node", "npm"):
         if shutil.which(name) is None:
             lacking(f"{name} is not on the search path: install it (Debian: apt-get install nodejs npm)")

@@ -1,6 +1,6 @@
 """A Kerberos realm on loopback: MIT's KDC as a process, principals, and key tables.
 
-Skips where the programs or the package `gssapi` are missing: none of pybroker's own parts needs a KDC.
+Skips the test if the programs or the package `gssapi` are missing: pybroker itself needs no KDC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENVIRONMENT = ("KRB5_CONFIG", "KRB5_KDC_PROFILE", "KRB5RCACHEDIR")
 
 
 class Realm:
-    """One realm, whose KDC runs; libraries of this process find it by the environment."""
+    """A realm with a running KDC. Libraries of this process find it through environment variables."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -40,11 +40,11 @@ class Realm:
 
     @property
     def config(self) -> Path:
-        """krb5.conf."""
+        """The path of krb5.conf."""
         return self.directory / "krb5.conf"
 
     def key_table(self, principal: str) -> Path:
-        """A file with the keys of a principal, which is made."""
+        """Create a principal and return its key table."""
         path = self.directory / f"{principal.replace('/', '-')}.keytab"
         self.run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey {principal}")
         self.run("kadmin.local", "-r", REALM, "-q", f"ktadd -k {path} {principal}")
@@ -52,13 +52,13 @@ class Realm:
         return path
 
     def run(self, program: str, *words: str) -> None:
-        """Run one of MIT's programs. Raises CalledProcessError."""
+        """Run one of MIT's programs. Raises CalledProcessError if it fails."""
         command = [found(program), *words]
         subprocess.run(command, env={**os.environ, **self.environment}, check=True, capture_output=True, timeout=60)
 
 
 def found(program: str) -> str:
-    """The path of a program, which may lie where only root looks; skips the test where it is missing."""
+    """Return the path of a program, also from the directories for root. Skips the test if it is missing."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:{_SBIN}")
     if path is None:
         pytest.skip(INSTALL)
@@ -67,7 +67,7 @@ def found(program: str) -> str:
 
 @contextmanager
 def realm(directory: Path) -> Iterator[Realm]:
-    """A realm whose KDC runs until the end; skips the test where there is none."""
+    """Yield a realm with a running KDC. Skips the test if there is no KDC."""
     kdc = found("krb5kdc")
     if importlib.util.find_spec("gssapi") is None:
         pytest.skip(INSTALL)

@@ -1,4 +1,4 @@
-"""A listener in place of a broker that is away: closes every connection, and counts them."""
+"""A listener in place of an unavailable broker: it counts and closes every connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Knocks:
-    """`with Knocks(port) as knocks:` takes the port; `count` is how many connections came."""
+    """`with Knocks(port) as knocks:` binds the port. `count` is the number of connections."""
 
     def __init__(self, port: int) -> None:
         self._port = port

@@ -1,4 +1,4 @@
-"""Records of a topic as librdkafka reads them, beside whatever our own clients read."""
+"""Records of a topic as librdkafka reads them, for comparison with pybroker's clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WITHIN_S = 60.0
 
 
 def read_partition(servers: str, topic: str, partition: int, *, committed: bool = False) -> list[Message]:
-    """The records of a partition from its beginning to the end that librdkafka finds, in the order of offsets."""
+    """Return the records of a partition from its start to the end offset that librdkafka reports, in offset order."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,

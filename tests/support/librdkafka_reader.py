@@ -1,4 +1,4 @@
-"""What librdkafka reads of a topic: the second opinion beside this project's own readers."""
+"""The values of a topic as librdkafka reads them, for comparison with pybroker's own readers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _PATIENCE_S = 60
 def values(
     bootstrap_servers: str, topic: str, *, partitions: int, isolation: str = "read_committed"
 ) -> list[list[bytes]]:
-    """Return by partition the values of all records up to the end that the isolation level may see, in log order."""
+    """Return the values of each partition up to the end offset for the isolation level, in log order."""
     settings = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "unused",
         "isolation.level": isolation,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
-        # The end of a partition is reported when a Fetch returns.
+        # librdkafka reports the end of a partition after a Fetch.
         "fetch.wait.max.ms": 10,
     }
     consumer = confluent_kafka.Consumer(settings)

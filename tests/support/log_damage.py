@@ -1,4 +1,4 @@
-"""What an accident does to the metadata log of a voter that is down."""
+"""Damages to the metadata log of a stopped voter."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tests.support.batches import read_batches
 METADATA_LOG = "__cluster_metadata-0"
 
 Damage = Callable[[Path, Path], None]
-"""Of a data directory, and of the older copy of its metadata log."""
+"""Damages the log of a data directory. The second argument is an older copy of its metadata log."""
 
 
 def cut_ten_bytes(data: Path, _older: Path) -> None:
-    """The last batch is torn, as by a write that did not end."""
+    """Truncate the last batch, as an incomplete write does."""
     segment = _last_segment(data)
     with segment.open("r+b") as file:
         file.truncate(segment.stat().st_size - 10)
 
 
 def cut_batches(data: Path, _older: Path, count: int = 3) -> None:
-    """The log ends at the edge of a batch."""
+    """Remove the last `count` batches of the log."""
     segment = _last_segment(data)
     lost = read_batches(segment.read_bytes())[-count:]
     with segment.open("r+b") as file:
@@ -30,7 +30,7 @@ def cut_batches(data: Path, _older: Path, count: int = 3) -> None:
 
 
 def restore_older_copy(data: Path, older: Path) -> None:
-    """All files of the log, and the vote, are those of an earlier time."""
+    """Replace all files of the log, including the vote, by an older copy."""
     shutil.rmtree(data / METADATA_LOG)
     shutil.copytree(older, data / METADATA_LOG)
 

@@ -1,4 +1,4 @@
-"""The turns of the loop that an answer takes: work that is cut leaves others theirs."""
+"""Counts event loop iterations during a request: sliced work lets other tasks run in between."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pybroker.machine.slices import SLICE_S, Slices
 
 
 def short_slices(steps: int = 100) -> Slices:
-    """Return slices that end after so many steps of the work, however long they take."""
+    """Return slices that end after `steps` steps of the work, independent of time."""
     readings = itertools.count()
     return Slices(lambda: next(readings) * SLICE_S / steps)
 
 
 async def turns_of(answer: Awaitable[Any]) -> tuple[Any, int]:
-    """Await an answer; returns it, and in how many turns of the loop others had theirs meanwhile."""
+    """Await a result. Returns it and the number of loop iterations in which other tasks ran meanwhile."""
     loop = asyncio.get_running_loop()
     turns, answered = -1, False
 

@@ -1,8 +1,8 @@
-"""A member of a group as a process: `python -m tests.support.member_program CLIENT SERVERS TOPIC GROUP`.
+"""A group member as a process: `python -m tests.support.member_program CLIENT SERVERS TOPIC GROUP`.
 
-It reads, commits after every poll and waits for it, and writes a line for each thing that happens, with the time of the
-machine's monotonic clock in nanoseconds: `+ TIME P,P` partitions assigned, `- TIME P,P` revoked or lost, `r PARTITION
-OFFSET` a record. It ends by SIGTERM, leaving the group.
+It reads, commits synchronously after every poll, and prints a line for each event: `+ TIME P,P` for assigned
+partitions, `- TIME P,P` for revoked or lost ones, `r PARTITION OFFSET` for a record. TIME is that of the machine's
+monotonic clock, in nanoseconds. At SIGTERM it leaves the group and ends.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _ending: list[int] = []
 
 
 def say(what: str, partitions: Iterable[int]) -> None:
-    """One line about partitions."""
+    """Print one line about partitions."""
     listed = ",".join(map(str, sorted(partitions)))
     if listed:
         print(f"{what} {time.monotonic_ns()} {listed}", flush=True)
 
 
 def print_records(records: Iterable[tuple[int, int]]) -> None:
-    """One line a record."""
+    """Print one line for each record."""
     print("".join(f"r {partition} {offset}\n" for partition, offset in records), end="", flush=True)
 
 
 def pybroker_classic(servers: str, topic: str, group: str, **more: Any) -> None:
-    """Our consumer."""
+    """pybroker's consumer."""
     from pybroker.client import CommitFailedError, Consumer, RebalanceListener, TopicPartition
 
     class Listener(RebalanceListener):
@@ -56,13 +56,13 @@ def pybroker_classic(servers: str, topic: str, group: str, **more: Any) -> None:
 
 
 def pybroker_cooperative(servers: str, topic: str, group: str) -> None:
-    """Our consumer with the cooperative assignor."""
+    """pybroker's consumer with the cooperative assignor."""
     strategy = {"partition.assignment.strategy": "cooperative-sticky"}
     pybroker_classic(servers, topic, group, **_classic_times(), **strategy)
 
 
 def pybroker_consumer(servers: str, topic: str, group: str) -> None:
-    """Our consumer with KIP-848."""
+    """pybroker's consumer with the protocol of KIP-848."""
     pybroker_classic(servers, topic, group, **{"group.protocol": "consumer"})
 
 
@@ -120,8 +120,8 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
     consumer.subscribe([topic], listener=Listener())
-    # A leader that joins again because it has learned of the topic forgets that it does where a poll ends between the
-    # answers to its JoinGroup and its SyncGroup (3.0.12): the first poll, in which it learns, is a long one.
+    # When a leader rejoins because it discovered the topic, it loses that state if a poll ends between the responses to
+    # its JoinGroup and its SyncGroup (3.0.12). So the first poll, which discovers the topic, has a long timeout.
     patience_ms = 10_000
     while not _ending:
         records = [record for batch in consumer.poll(patience_ms).values() for record in batch]
@@ -181,7 +181,7 @@ CLIENTS: dict[str, Callable[[str, str, str], None]] = {
 
 
 def main(client: str, servers: str, topic: str, group: str) -> None:
-    """Run until SIGTERM."""
+    """Consume until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda number, _frame: _ending.append(number))
     CLIENTS[client](servers, topic, group)
 

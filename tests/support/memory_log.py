@@ -1,4 +1,4 @@
-"""The log of a partition of `__consumer_offsets` in memory: batches as they were appended, markers among them."""
+"""The in-memory log of a partition of `__consumer_offsets`, with the appended batches and markers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HEADER = 61
 
 
 class MemoryLog:
-    """A partition's log in memory."""
+    """The in-memory log of a partition."""
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []

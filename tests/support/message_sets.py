@@ -1,6 +1,6 @@
-"""Messages of formats v0 and v1 as an old Kafka stored them, built by a slow twin of the product's code.
+"""Messages of formats v0 and v1 as old Kafka brokers stored them, built by a slow independent implementation.
 
-Shares nothing with `pybroker`. Clients send wrappers otherwise: it is brokers that give them their last offset.
+Shares nothing with `pybroker`. A wrapper has the offset of its last message, as brokers store it; clients send others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.support.batches import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY
 
 
 class OldMessage(NamedTuple):
-    """A message with the offset that it has in the log; v0 has no timestamps."""
+    """A message and its offset in the log. Format v0 has no timestamps."""
 
     offset: int
     key: bytes | None
@@ -27,7 +27,7 @@ class OldMessage(NamedTuple):
 def message(
     offset: int, magic: int, value: bytes | None, *, key: bytes | None = None, attributes: int = 0, timestamp: int = 77
 ) -> bytes:
-    """The bytes of one message, which may be a wrapper."""
+    """Return the bytes of one message, which may be a wrapper."""
     body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
     for part in (key, value):
         body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
@@ -35,9 +35,9 @@ def message(
 
 
 def message_set(magic: int, codec: int, messages: Sequence[OldMessage], *, append_time: int | None = None) -> bytes:
-    """Messages one by one, or with a codec in one wrapper; within a wrapper of v1 offsets count from 0 (KIP-31).
+    """Return single messages, or with a codec one wrapper of them. Offsets in a v1 wrapper start at 0 (KIP-31).
 
-    With `append_time` the broker's time stands in each message, or in the wrapper alone.
+    With `append_time`, each message, or only the wrapper, has the broker's timestamp.
     """
     kind = 0 if append_time is None else LOG_APPEND_TIME
     relative = messages[0].offset if codec and magic else 0
@@ -67,4 +67,4 @@ _PACKERS: dict[tuple[int, int], Callable[[bytes], bytes]] = {
     (1, SNAPPY): snappy_encode,
     (1, LZ4): lz4_encode,
 }
-"""lz4 in v0 has the checksum of its frame over the wrong bytes, as old clients wrote it."""
+"""Compressors by magic and codec. lz4 in v0 has the wrong frame checksum that old clients computed."""

@@ -1,4 +1,4 @@
-"""A controller whose listener serves the metadata log, by the handlers that a node has, in this process."""
+"""A controller in this process whose listener serves the metadata log through the handlers of a node."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CLUSTER_ID = "c"
 
 
 def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), version: int = 17) -> Any:
-    """What the handlers of the metadata log look at."""
+    """Return the context of the handlers of the metadata log."""
     config = SimpleNamespace(quorum_voters=voters)
     services = SimpleNamespace(voter=voter, cluster_id=CLUSTER_ID, config=config)
     return SimpleNamespace(services=services, version=version, authorizer=None)
 
 
 def answer_of(key: int, context: Any) -> Answer:
-    """The handler of an API, as a scripted controller calls it."""
+    """Return the handler of an API as a function for `ScriptedController`."""
     api = registered_apis(ListenerRole.CONTROLLER)[key]
 
     async def answer(request: Any) -> Any:
@@ -40,6 +40,6 @@ def answer_of(key: int, context: Any) -> Answer:
 
 
 def listener_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), port: int = 0) -> ScriptedController:
-    """The listener of a controller; to be entered."""
+    """Return the listener of a controller, an async context manager."""
     context = context_of(voter, voters)
     return ScriptedController({key: answer_of(key, context) for key in (FETCH, FETCH_SNAPSHOT)}, port=port)

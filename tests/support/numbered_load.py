@@ -1,4 +1,4 @@
-"""A load of numbered records whose acknowledgements are remembered, and a reader that misses no offset."""
+"""A load of numbered records with their acknowledgements, and a reader of every offset."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PADDING = b"." * 80
 
 
 class Load:
-    """A producer that sends numbered records from a thread of its own until it is stopped.
+    """A producer that sends numbered records in a thread until it is stopped.
 
     `acknowledged` maps partition and offset to the number that was acknowledged there.
     """
 
     def __init__(self, address: str, topic: str, *, idempotent: bool, pause_s: float = 0) -> None:
-        """`pause_s` passes between two records."""
+        """`pause_s` is the time between two records, in seconds."""
         self.topic = topic
         self._pause_s = pause_s
         self.acknowledged: dict[tuple[int, int], int] = {}
@@ -47,7 +47,7 @@ class Load:
         self._thread.start()
 
     def finish(self) -> None:
-        """Stop sending, and wait until everything sent is acknowledged or has failed."""
+        """Stop sending, and wait until every record is acknowledged or has failed."""
         self._stop.set()
         self._thread.join()
         assert self._producer.flush(120) == 0
@@ -77,7 +77,7 @@ class Load:
 
 
 def read_all(address: str, topic: str) -> Iterator[tuple[int, int, int]]:
-    """Partition, offset and number of every record, partition by partition."""
+    """Return the partition, offset and number of every record, by partition."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False, "log_level": 0}
     )

@@ -1,4 +1,4 @@
-"""A receiver of OpenTelemetry's protocol over HTTP, which decodes by OpenTelemetry's own declarations."""
+"""A receiver of OTLP over HTTP that decodes messages with OpenTelemetry's own declarations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MESSAGES: dict[str, Any] = {"/v1/metrics": ExportMetricsServiceRequest, "/v1/tra
 
 
 class Receiver:
-    """A server on loopback, while its context lasts."""
+    """A context manager that runs a server on loopback."""
 
     def __init__(self, status: int = 200) -> None:
-        """`status` is what it answers."""
+        """`status` is the HTTP status of each response."""
         self.received: list[tuple[str, dict[str, str], Any]] = []
-        """Path, headers and message of every request, in their order."""
+        """The path, headers and message of every request, in order."""
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -32,7 +32,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, *args: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -49,11 +49,11 @@ class Receiver:
         self._server.server_close()
 
     def metrics(self) -> dict[str, Any]:
-        """The metrics that have come, by name; of one that came in parts, the last part."""
+        """Return the received metrics by name. Of a metric received several times, the last."""
         return {metric.name: metric for metric in self._metrics()}
 
     def point(self, name: str, **labels: str) -> Any:
-        """The newest point of a series, None where none has come."""
+        """Return the newest point of a series, or None if none was received."""
         found = None
         for metric in self._metrics():
             if metric.name == name:
@@ -62,7 +62,7 @@ class Receiver:
         return found
 
     def spans(self) -> list[Any]:
-        """The spans that have come."""
+        """Return the received spans."""
         return [
             span
             for _, _, message in self._of("/v1/traces")
@@ -82,5 +82,5 @@ class Receiver:
 
 
 def attributes(one: Any) -> dict[str, str | int]:
-    """The attributes of a resource, a point or a span."""
+    """Return the attributes of a resource, a point or a span."""
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in one.attributes}

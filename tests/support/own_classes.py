@@ -1,6 +1,6 @@
-"""Python classes as a user writes them for a broker: an authorizer, and a builder of principals.
+"""Python classes that a user plugs into a broker: an authorizer and a principal builder.
 
-A broker of a test names them as `tests.support.own_classes:Groups`.
+The settings of a test's broker refer to them as `tests.support.own_classes:Groups`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 class Groups:
-    """alice and bob are readers, so is who has the certificate of reader; the test itself may do everything."""
+    """A principal builder. alice, bob and the certificate `CN=reader` are readers. The test may do everything."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         assert properties["principal.builder.class"] == f"{__name__}:Groups"
@@ -38,7 +38,7 @@ class Groups:
 
 
 class ReadersOnly:
-    """Readers read, the test does everything; notes what it is asked."""
+    """An authorizer that lets readers read and the test do everything. Records each decision it makes."""
 
     asked: ClassVar[list[Asked]] = []
 

@@ -1,4 +1,4 @@
-"""Partitions opened one by one, as a test of their owners needs them."""
+"""Opens single partitions and makes this broker their leader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pybroker.storage.partitions import Opening, Partitions
 def open_one(
     partitions: Partitions, topic: str, index: int, topic_id: bytes, config: LogConfig, assigned: bytes | None = None
 ) -> Partition:
-    """Open a partition; raises what keeps it from being served."""
+    """Open a partition. Raises the error that prevents it."""
     (opened,) = partitions.open_all([Opening((topic, index), topic_id, config, assigned)]).values()
     if isinstance(opened, Exception):
         raise opened
@@ -21,12 +21,12 @@ def open_one(
 
 
 def start_data_plane(config: BrokerConfig) -> DataPlane:
-    """Start a data plane that listens nowhere; `shut_down` ends it."""
+    """Start a data plane without listeners. `shut_down` ends it."""
     return DataPlane(build_data_plane_settings(config, divide()))
 
 
 def lead(partition: Partition) -> None:
-    """Have this broker lead a partition that has no other replica."""
+    """Make this broker the leader of a partition with a single replica."""
     data_plane = start_data_plane(BrokerConfig({"num.network.threads": "1"}))
     role = Role.leader(0, partition_epoch=0, followers=[], min_insync_replicas=1)
     (failure,) = become_roles([(partition, role)], data_plane)

@@ -1,6 +1,6 @@
-"""What all tests of a process share, and a test may change: put back when it ends.
+"""Process-wide state that a test may change, restored at the end of the test.
 
-Owns what is put back. Levels of loggers and what is set by `monkeypatch` are not here.
+Levels of loggers and state set by `monkeypatch` are restored elsewhere.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""SIGALRM is pytest-timeout's."""
+"""The restored signals. SIGALRM belongs to pytest-timeout."""
 _PYTESTS = "PYTEST_CURRENT_TEST"
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Put back the garbage collector, signal handlers, the environment, and the root logger's handlers and limits.
+    """Restore the garbage collector, signal handlers, the environment, and the root logger's handlers and limits.
 
-    A command that runs in the test's process turns the collector off, as it would in its own: it is on after each test,
-    whether the test or a fixture of its module ran the command.
+    A command that runs in the test's process disables the garbage collector. It is enabled after each test, also if a
+    fixture of the module ran the command.
     """
     root = logging.getLogger()
     threshold, limit = gc.get_threshold(), root.manager.disable

@@ -1,6 +1,6 @@
-"""Broker processes: started by the console script, ended by their id, watched through /proc.
+"""Broker processes: started by the console script, ended by their id, inspected through /proc.
 
-Every process that a test starts is killed and waited for when its context ends, whatever the test did.
+When the context of a process ends, the process is killed and reaped, whatever the test did.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOP_SECONDS = 60
 
 
 class NotStartedError(AssertionError):
-    """The broker ended before it was ready; `status` and `log` say how and why."""
+    """The broker ended before it was ready. `status` is its exit status, `log` its output."""
 
     def __init__(self, status: int, log: str) -> None:
         super().__init__(f"the broker ended with status {status} before it was ready:\n{log}")
@@ -34,7 +34,7 @@ class NotStartedError(AssertionError):
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on at this moment, and that no outgoing connection takes."""
+    """Return a loopback port without a listener, outside the range for outgoing connections."""
     (port,) = free_ports(1)
     return port
 
@@ -67,14 +67,14 @@ class BrokerProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def _prepare(self) -> None:
-        # Of a run under nohup the process would inherit that SIGHUP is ignored.
+        # Under nohup the process would inherit an ignored SIGHUP.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         if self._before_exec is not None:
             self._before_exec()
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where it listens."""
+        """The address of the listener."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -84,11 +84,11 @@ class BrokerProcess:
 
     @property
     def log(self) -> str:
-        """Everything logged so far, over all runs."""
+        """Return the log of all runs so far."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def start(self) -> Self:
-        """Start it and return when it is ready; raises NotStartedError."""
+        """Start the broker and wait until it is ready. Raises NotStartedError."""
         command = [str(self._program), "start"]
         for key, value in self._overrides.items():
             command += ["--override", f"{key}={value}"]
@@ -110,11 +110,11 @@ class BrokerProcess:
         return self
 
     def terminate(self) -> int:
-        """SIGTERM; returns the exit status."""
+        """Send SIGTERM and wait. Returns the exit status."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would."""
+        """Send SIGKILL, to simulate a crash."""
         self._end(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
@@ -122,17 +122,17 @@ class BrokerProcess:
         self._running().send_signal(number)
 
     def wait(self, within: float = STOP_SECONDS) -> int:
-        """Wait for it to end by itself; returns the exit status."""
+        """Wait for the process to end by itself. Returns the exit status."""
         status = self._running().wait(within)
         self._forget()
         return status
 
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def resident_bytes(self) -> int:
-        """Its resident memory."""
+        """Return the resident memory in bytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -149,7 +149,7 @@ class BrokerProcess:
         return self._process
 
     def _first_line(self) -> str:
-        """The first line on standard output, or nothing when it closed first."""
+        """Return the first line of standard output, or an empty value if the stream is closed first."""
         stdout = self._running().stdout
         assert stdout is not None
         deadline = time.monotonic() + START_SECONDS

@@ -1,7 +1,7 @@
-"""Programs that some tests need and a machine may lack.
+"""External programs that some tests need and a machine may lack.
 
-A test that lacks one is skipped by name with the line that says what to install; with CI=true that is a failure, so
-that a green CI has run everything.
+A test without its program is skipped, with a reason that names what to install. With CI=true it fails instead, so that
+a successful CI run has run every test.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ INSTALL = {
 
 
 def in_ci() -> bool:
-    """Whether a missing program is a failure here."""
+    """Whether this is a CI run, in which a missing program is a failure."""
     return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 
 def lacking(line: str) -> NoReturn:
-    """Skip the running test with one line, or fail it in CI."""
+    """Skip the running test with a reason of one line, or fail it in CI."""
     if in_ci():
         pytest.fail(f"CI runs every test, and here {line}", pytrace=False)
     pytest.skip(line)
 
 
 def program(name: str) -> str:
-    """The path of a program; skips (in CI: fails) the test where it is missing."""
+    """Return the path of a program. Skips (in CI: fails) the test if it is missing."""
     path = shutil.which(name)
     if path is None:
         lacking(f"{name} is not on the search path: install {INSTALL[name]}")
@@ -42,6 +42,6 @@ def program(name: str) -> str:
 
 
 def kafka_tools() -> None:
-    """Make sure that Kafka's Java tools can run; skips (in CI: fails) the test where Java or Maven is missing."""
+    """Check that Kafka's Java tools can run. Skips (in CI: fails) the test if Java or Maven is missing."""
     for line in java.missing_tools():
         lacking(line)

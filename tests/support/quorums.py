@@ -1,4 +1,4 @@
-"""Quorums of several voters in one process, over loopback: frames go by sockets to listeners of a few lines."""
+"""Quorums of several voters in one process. Frames go over loopback sockets to minimal listeners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.processes import free_port
 
 
 async def until(condition: Callable[[], bool], *, within: float = 60.0) -> None:
-    """Wait for what nothing announces, while the loop serves others; AssertionError when it does not come."""
+    """Poll a condition while the event loop keeps running. Raises AssertionError after `within` seconds."""
     never, deadline = asyncio.Event(), asyncio.get_running_loop().time() + within
     while not condition():
         assert asyncio.get_running_loop().time() < deadline, f"not within {within} s"
@@ -33,7 +33,7 @@ async def until(condition: Callable[[], bool], *, within: float = 60.0) -> None:
 
 
 class Node:
-    """One voter with its listener. `stop` without `kindly` is what a kill leaves: sockets closed, nothing said."""
+    """One voter and its listener. `stop` shuts it down. `kill` only closes its sockets first, as a crash does."""
 
     def __init__(self, directory: Path, node_id: int, addresses: tuple[VoterAddress, ...], **settings: Any) -> None:
         self.node_id = node_id
@@ -59,10 +59,10 @@ class Node:
         self.is_running = True
 
     async def kill(self) -> None:
-        """End the sockets, as the kernel does for a process that is killed, and then what runs in this process."""
+        """Close the sockets, as the kernel does for a killed process, and then stop the tasks of the controller."""
         self.is_running = False
         self.close_sockets()
-        await self.controller._driver.peers.stop()  # so that it hands over to nobody
+        await self.controller._driver.peers.stop()  # so that it does not transfer leadership
         await self.controller.stop()
 
     async def stop(self) -> None:
@@ -112,7 +112,7 @@ class QuorumOf:
             await self.nodes[number].start()
 
     async def restart(self, number: int) -> Node:
-        """A new process on the same directory."""
+        """Start a new node on the same directory, as a restarted process does."""
         node = self.nodes[number] = Node(self._directory, number, self._addresses, **self._settings)
         await node.start()
         return node
@@ -122,14 +122,14 @@ class QuorumOf:
         return max(leaders, key=lambda node: node.controller.leader_epoch, default=None)
 
     async def elected(self) -> Node:
-        """The leader, when there is one."""
+        """Wait for a leader and return it."""
         await until(lambda: self.leader() is not None)
         leader = self.leader()
         assert leader is not None
         return leader
 
     async def agreed(self) -> None:
-        """All that run have all that any of them has."""
+        """Wait until all running nodes have the same metadata offset."""
 
         def offsets() -> set[int]:
             return {node.controller.image.offset for node in self.nodes if node.is_running}
@@ -139,7 +139,7 @@ class QuorumOf:
 
 @asynccontextmanager
 async def quorum_of(directory: Path, count: int, **settings: Any) -> AsyncIterator[QuorumOf]:
-    """Voters that run, and are stopped in the end."""
+    """Yield a running quorum of voters. Stops it at the end."""
     quorum = QuorumOf(directory, count, **settings)
     try:
         await quorum.start()
@@ -151,7 +151,7 @@ async def quorum_of(directory: Path, count: int, **settings: Any) -> AsyncIterat
 
 
 class Member(Node):
-    """A controller of a quorum whose voters the log names. `first` are formatted as the first voters of all."""
+    """A controller of a quorum with dynamic voters. `first` are the initial voters, written at format time."""
 
     def __init__(
         self, directory: Path, node_id: int, first: VoterSet, bootstrap: tuple[tuple[str, int], ...], **settings: Any
@@ -175,7 +175,7 @@ class Member(Node):
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """Who votes, as this node knows."""
+        """The voters that this node knows."""
         return self.controller._voter.voters.node_ids
 
     async def start(self) -> None:
@@ -183,7 +183,7 @@ class Member(Node):
         self.controller.voters._ask_versions = _newest_versions
 
     def again(self) -> Member:
-        """Another process on the same directory."""
+        """Return a new node on the same directory, as for a restarted process."""
         given = self.settings._asdict()
         for name in ("cluster_id", "node_id", "voters", "addresses"):
             del given[name]
@@ -197,7 +197,7 @@ async def _newest_versions(_host: str, _port: int, _timeout_ms: int) -> tuple[in
 
 
 class Members(QuorumOf):
-    """Controllers 0, 1, ... of a quorum whose voters the log names; the first `count` of them vote from the start."""
+    """Controllers 0, 1, ... of a quorum with dynamic voters. The first `count` of them are the initial voters."""
 
     nodes: list[Member]  # type: ignore[assignment]
 
@@ -215,20 +215,20 @@ class Members(QuorumOf):
             write_first_voters(node.settings.directory, self.first.to_record(), 0)
 
     def new(self, number: int, **settings: Any) -> Member:
-        """A controller that is not started, on an empty directory unless it is one of the first."""
+        """Create a controller without starting it. Its directory is empty unless it is an initial voter."""
         first = self.first if number not in [node.node_id for node in self.nodes] else VoterSet()
         node = Member(self._directory, number, first, self.bootstrap, **(self._settings | settings))
         self.nodes.append(node)
         return node
 
     async def join(self, number: int, **settings: Any) -> Member:
-        """A controller that has started and does not vote."""
+        """Create and start a controller that is not a voter."""
         node = self.new(number, **settings)
         await node.start()
         return node
 
     async def again(self, node: Member) -> Member:
-        """Another process of a member, started."""
+        """Restart a member as a new node on the same directory."""
         fresh = node.again()
         self.nodes[self.nodes.index(node)] = fresh
         await fresh.start()
@@ -237,7 +237,7 @@ class Members(QuorumOf):
 
 @asynccontextmanager
 async def members_of(directory: Path, count: int, **settings: Any) -> AsyncIterator[Members]:
-    """Members that run, and are stopped in the end."""
+    """Yield a running quorum with dynamic voters. Stops it at the end."""
     quorum = Members(directory, count, **settings)
     try:
         await asyncio.gather(*(node.start() for node in quorum.nodes))

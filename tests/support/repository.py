@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def files() -> tuple[str, ...]:
-    """Paths, relative to the root, of every file that git tracks or would track."""
+    """Return the paths, relative to the root, of every file that git tracks or would track."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -26,25 +26,25 @@ def files() -> tuple[str, ...]:
 
 
 def files_under(*folders: str, suffix: str = "") -> list[str]:
-    """The files below any of the folders whose names end in `suffix`."""
+    """Return the files below the folders whose names end in `suffix`."""
     prefixes = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     return [path for path in files() if path.startswith(prefixes) and path.endswith(suffix)]
 
 
 @cache
 def text(path: str) -> str:
-    """The content of one file."""
+    """Return the content of one file."""
     return (ROOT / path).read_text(encoding="utf-8")
 
 
 @cache
 def tree(path: str) -> ast.Module:
-    """The syntax tree of one Python file."""
+    """Return the syntax tree of one Python file."""
     return ast.parse(text(path), filename=path)
 
 
 def imported_modules(path: str) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of each absolute import of a Python file; `from a import b` yields `a.b`."""
+    """Return line and dotted name of each absolute import of a Python file. `from a import b` yields `a.b`."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -55,30 +55,30 @@ def imported_modules(path: str) -> Iterator[tuple[int, str]]:
 
 
 def python_packages() -> list[str]:
-    """Names of the packages directly below `pybroker`."""
+    """Return the names of the packages directly below `pybroker`."""
     return sorted(
         {path.split("/")[1] for path in files_under("pybroker", suffix="/__init__.py") if path.count("/") == 2}
     )
 
 
 def rust_rooms() -> list[str]:
-    """Names of the crates of the native core: all but the Python face, the benchmarks and the fuzz targets."""
+    """Return the names of the native core's crates: all except the Python bindings, benchmarks and fuzz targets."""
     crates = {path.split("/")[1] for path in files_under("native") if path.endswith("/src/lib.rs")}
     return sorted(crates - {"py"})
 
 
 def rust_sources() -> list[str]:
-    """Paths of the core's sources, with the unit tests that stand in files of their own."""
+    """Return the paths of the core's sources, including files of unit tests."""
     return files_under(*(f"native/{room}/src" for room in rust_rooms()), suffix=".rs")
 
 
 def docstring(path: str) -> str | None:
-    """The docstring of a Python file."""
+    """Return the docstring of a Python file."""
     return ast.get_docstring(tree(path))
 
 
 def section(path: str, title: str) -> str:
-    """The text of one section of a Markdown file, without its heading and the sections after it."""
+    """Return the text of one section of a Markdown file, without its heading and the following sections."""
     match = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", text(path), re.M | re.S)
     assert match, f"{path} has no section '{title}'"
     return match[1]

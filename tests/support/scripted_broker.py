@@ -1,11 +1,12 @@
-"""A broker that answers as a test scripts it: for what a client does when things go wrong.
+"""A broker with scripted responses, to test clients under faults.
 
-Serves ApiVersions, SaslHandshake (there is no SASL), Metadata (one topic, whose partitions it leads: one, or those that
-have a script), InitProducerId, Produce, ListOffsets, Fetch and OffsetForLeaderEpoch. It can lead anew, with a shorter
-log (`lead_anew`).
-Each Produce is answered by the next line of the script: an error code, `DROP` to close the connection instead, or
-`LOST` to do so when the batch is written, which is known again. Sequences of idempotent producers are checked as a
-broker does. Partitions beyond the first have scripts of their own, and no log. `faults` are such lines for other APIs.
+Serves ApiVersions, SaslHandshake (without SASL), Metadata, InitProducerId, Produce, ListOffsets, Fetch and
+OffsetForLeaderEpoch. It leads all partitions of one topic: partition 0, and one for each further script. `lead_anew`
+starts the next leader epoch with a truncated log.
+
+The next line of a partition's script sets the response to a Produce: an error code, `DROP` to close the connection, or
+`LOST` to close it after appending the batch, whose retry is then recognized as a duplicate. Sequence numbers of
+idempotent producers are checked. Only partition 0 has a log. `faults` are such lines for other APIs.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from tests.support.batches import HEADER
 
 DROP, LOST = -100, -101
 HELD = {"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000}
-"""Settings of a client that sends nothing again within a test."""
+"""Settings of a client that does not retry within a test."""
 OUT_OF_ORDER = 45
 OUT_OF_RANGE = 1
 FENCED_LEADER_EPOCH = 74
 ILLEGAL_SASL_STATE = 34
-"""What a listener without SASL responds to a SaslHandshake."""
+"""The error code of a SaslHandshake on a listener without SASL."""
 SERVED = {0: (3, 12), 1: (4, 12), 2: (1, 7), 3: (1, 12), 18: (0, 3), 22: (0, 4), 23: (2, 4)}
-"""By API key, the versions that are served unless a test says otherwise."""
+"""The served versions by API key, unless a test overrides them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One batch as it came."""
+    """One received batch."""
 
     producer_id: int
     epoch: int
@@ -59,26 +60,26 @@ class ScriptedBroker:
     script: Sequence[int] = ()
     topic: str = "t"
     topic_error: int = 0
-    """What Metadata says of the topic."""
+    """The error code of the topic in Metadata."""
     served: Mapping[int, tuple[int, int]] = field(default_factory=lambda: SERVED)
     seen: dict[int, set[int]] = field(default_factory=dict)
-    """By API key, the versions that were asked for."""
+    """The requested versions by API key."""
     received: list[Received] = field(default_factory=list)
     faults: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """By API key, what the next requests are answered with: `DROP`, or the code of a ListOffsets or InitProducerId."""
+    """Faults of the next requests by API key: `DROP`, or an error code for ListOffsets and InitProducerId."""
     asked: Counter[int] = field(default_factory=Counter)
-    """By API key, how many requests came."""
+    """The number of requests by API key."""
     identities: int = 0
     aborted: Sequence[tuple[int, int]] = ()
     """`(producer id, first offset)` of the aborted transactions that every Fetch response lists."""
     epoch: int = 0
-    """In which it leads."""
+    """The leader epoch."""
     looked_up: list[int] = field(default_factory=list)
-    """The epochs whose ends were asked for."""
+    """The epochs in the OffsetForLeaderEpoch requests."""
     further: Sequence[Sequence[int]] = ()
-    """The scripts of further partitions, from 1 on."""
+    """The scripts of the partitions from 1 on."""
     answers_produce: threading.Event = field(default_factory=threading.Event)
-    """Every Produce waits while this is not set; it is set at first."""
+    """Every Produce waits until this event is set. It is set at the start."""
 
     def __enter__(self) -> Self:
         self._scripts = [deque(lines) for lines in (self.script, *self.further)]
@@ -108,13 +109,13 @@ class ScriptedBroker:
             thread.join(60)
 
     def hold(self, base: int, count: int, raw: bytes) -> None:
-        """Have these bytes in the log, which take `count` offsets from `base` on; whatever they are."""
+        """Append raw bytes to the log, as a batch of `count` offsets from `base`. They may be invalid."""
         with self._lock:
             self._log.append((base, count, raw))
             self._offset = base + count
 
     def close_connections(self) -> None:
-        """Close every connection, as a broker does with idle ones."""
+        """Close every connection, as a broker does with idle connections."""
         for connection in self._connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -122,7 +123,7 @@ class ScriptedBroker:
                 continue
 
     def lead_anew(self, end: int) -> None:
-        """Lead in the next epoch, as one who has the log's batches before an offset only."""
+        """Begin the next leader epoch with a log truncated to `end`."""
         with self._lock:
             self._log = [batch for batch in self._log if batch[0] < end]
             self._offset = sum(self._log[-1][:2]) if self._log else 0
@@ -161,7 +162,7 @@ class ScriptedBroker:
         key, version = header.request_api_key, header.request_api_version
         self.seen.setdefault(key, set()).add(version)
         if key == 18 and version > self.served[18][1]:
-            # KIP-511: the error in version 0's encoding, and what would be understood.
+            # KIP-511: the error in the encoding of version 0, with the supported versions.
             refusal = versions.ApiVersionsResponse(error_code=35, api_keys=[_range(18, self.served[18])])
             return struct.pack(">i", header.correlation_id) + encode(refusal, 0)
         if request_class(key).__message__.is_flexible(version):
@@ -229,7 +230,7 @@ class ScriptedBroker:
         )
 
     def _fetch(self, request: fetch.FetchRequest) -> Message:
-        """Every batch from the one that holds the offset on; nothing waits."""
+        """Return all batches from the one with the fetch offset on, without waiting."""
         ((topic,),) = (request.topics,)
         (asked,) = topic.partitions
         with self._lock:

@@ -1,8 +1,7 @@
-"""A controller that answers as a test scripts it: for what a broker does when it asks one.
+"""A controller with scripted responses, to test the requests of brokers.
 
-Serves ApiVersions by itself; all else by `answers`, a function for each API key, which returns the response, or None to
-close the connection. A function may be a coroutine function, which is awaited in the order of the connection's
-requests.
+Serves ApiVersions itself. `answers` has a function for each other API key, which returns the response, or None to close
+the connection. A function may be a coroutine function, which is awaited in the order of the connection's requests.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class ScriptedController:
     def __init__(self, answers: Mapping[int, Answer], *, port: int = 0) -> None:
         self.answers = dict(answers)
         self.asked: Counter[int] = Counter()
-        """By API key, how many requests came."""
+        """The number of requests by API key."""
         self._came = asyncio.Condition()
         self.connections = 0
-        """How many were opened."""
+        """The number of opened connections."""
         self._port = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -57,7 +56,7 @@ class ScriptedController:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def until_asked(self, key: int, times: int) -> None:
-        """Wait until so many requests of an API have come."""
+        """Wait until `times` requests of an API have arrived."""
         async with self._came:
             await self._came.wait_for(lambda: self.asked[key] >= times)
 

@@ -1,4 +1,4 @@
-"""One of several scripted brokers of a cluster: it names other leaders, near replicas, and where logs part."""
+"""A scripted broker of a cluster, which reports other leaders, preferred read replicas and diverging epochs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from tests.support.scripted_broker import SERVED, ScriptedBroker
 
 TOPIC_ID = bytes(range(16))
 NEWEST = {**SERVED, 1: (4, 18), 3: (1, 13)}
-"""With topics by id, and leaders in answers."""
+"""Versions with topic ids, and with the current leader in Produce and Fetch responses."""
 
 
 @dataclass
 class ScriptedNode(ScriptedBroker):
-    """A scripted broker with an id of its own, which says what a test has it say of the others."""
+    """A scripted broker with its own id, whose responses describe other brokers as the test sets."""
 
     node: int = 1
     leader: int = 1
-    """Who leads, as its metadata says."""
+    """The leader in its Metadata responses."""
     others: list[ScriptedNode] = field(default_factory=list)
-    """Whom its metadata names beside itself."""
+    """The other brokers in its Metadata responses."""
     is_named: bool = True
-    """Whether its metadata names itself."""
+    """Whether its Metadata responses contain the broker itself."""
     hint: ScriptedNode | None = None
-    """Answers to Produce and Fetch name this one as the leader of a later epoch."""
+    """Produce and Fetch responses report this node as the leader of the next epoch."""
     prefers: ScriptedNode | None = None
-    """Answers to Fetch name this one as the replica to read from."""
+    """Fetch responses report this node as the preferred read replica."""
     fetch_error: int = 0
     metadata_error: int = 0
     """The error of the whole Metadata response."""
     racks: list[str] = field(default_factory=list)
-    """The racks that Fetches named."""
+    """The rack ids of the Fetch requests."""
     hangs: threading.Event = field(default_factory=threading.Event)
-    """Cleared by a test: requests of `hangs_at` are not answered until it is set, nor what comes behind them."""
+    """While a test clears this event, requests in `hangs_at` and those queued behind them get no response."""
     hangs_at: tuple[type[Message], ...] = (metadata.MetadataRequest, produce.ProduceRequest, fetch.FetchRequest)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class ScriptedNode(ScriptedBroker):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the listener."""
         return int(self.bootstrap_servers.rpartition(":")[2])
 
     def _produce(self, request: produce.ProduceRequest) -> Message | None:
@@ -99,7 +99,7 @@ class ScriptedNode(ScriptedBroker):
         return answer
 
     def _part(self, partition: fetch.PartitionData, asked: fetch.FetchPartition) -> None:
-        """Name where the reader's log leaves this one, as a broker does (KIP-595)."""
+        """Set the diverging epoch if the follower's log diverges from this one, as a broker does (KIP-595)."""
         last = asked.last_fetched_epoch
         if last < 0 or partition.error_code not in (0, ErrorCode.OFFSET_OUT_OF_RANGE):
             return

@@ -1,4 +1,4 @@
-"""Apache Kafka with a listener for each of the four security protocols, and users made when it is formatted."""
+"""Apache Kafka with a listener for each of the four security protocols, and users created at format time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
 def unsecured_token(subject: str, expires_s: float) -> str:
-    """A JWT that nobody has signed (`alg: none`), which Kafka takes in its default settings."""
+    """Return an unsigned JWT (`alg: none`), which Kafka accepts with its default settings."""
     parts = ({"alg": "none"}, {"sub": subject, "iat": expires_s - 600, "exp": expires_s})
     return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
 
 
 class SecuredKafka(Kafka):
-    """`at(protocol)` is where its listeners are."""
+    """A running Apache Kafka. `at(protocol)` returns the address of a listener."""
 
     def __init__(self, authority: Authority, overrides: Mapping[str, str] | None = None) -> None:
         super().__init__(ready_timeout_s=300)
@@ -36,7 +36,7 @@ class SecuredKafka(Kafka):
         self._ports: dict[str, int] = {}
 
     def at(self, protocol: str) -> str:
-        """`127.0.0.1:port` of a listener."""
+        """Return `127.0.0.1:port` of a listener."""
         return f"127.0.0.1:{self._ports[protocol]}"
 
     def _write_config(self, controller_port: int) -> Path:

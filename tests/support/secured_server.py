@@ -19,16 +19,16 @@ PASSWORD = "alice-secret"
 _MODULES = "org.apache.kafka.common.security"
 
 At = Callable[[str], str]
-"""The address of the listener of a protocol."""
+"""Maps a security protocol to the address of its listener."""
 
 
 @contextmanager
 def secured_server(
     authority: Authority, overrides: Mapping[str, str] | None = None, *, is_kafka: bool = False
 ) -> Iterator[At]:
-    """A server that shows a certificate of `authority` and knows alice by every mechanism.
+    """Yield a server with a certificate of `authority`, where alice can authenticate with every mechanism.
 
-    Clients are asked for a certificate, and need none where `overrides` do not say so.
+    Client certificates are requested, but not required unless `overrides` demand it.
     """
     ports = free_ports(len(PROTOCOLS))
     properties = {**_settings(authority, ports), **(overrides or {})}
@@ -72,7 +72,7 @@ def _kafka(ports: list[int], properties: Mapping[str, str]) -> Iterator[None]:
     from pybench.peers.kafka import Kafka
 
     class Secured(Kafka):
-        """Apache Kafka with these listeners; it is found ready at its own port, which is the first of them."""
+        """Apache Kafka with these listeners. Its readiness is checked on the first of them."""
 
         def _write_config(self, controller_port: int) -> Path:
             listeners = properties["listeners"].replace(f":{ports[0]},", f":{self.port},", 1)

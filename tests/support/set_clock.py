@@ -1,4 +1,4 @@
-"""A broker's clock that a test sets: its time goes on by `advance`, and its time of day is moved by `set_by_ms`."""
+"""A broker's clock under control of a test: `advance` moves its time, `set_by_ms` changes its time of day."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SetClock(Clock):
-    """Both clocks of a broker, and what waits by them."""
+    """Both clocks of a broker, and the waiters on them."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000

@@ -1,4 +1,4 @@
-"""Stamped records as load generators send them, made with NumPy, and an audit of topics without Spark."""
+"""Stamped records as load generators send them, built with NumPy, and an audit of topics without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import librdkafka
 
 
 def stamped_values(producer: int, first: int, count: int, size: int = 100) -> bytes:
-    """Values that lie behind each other, with the sequences from `first` on and the time of this call."""
+    """Return consecutive values with sequences from `first` on and the time of this call."""
     words = np.empty((count, 3), ">u8")
     words[:, 0], words[:, 1], words[:, 2] = producer, np.arange(first, first + count), time.time_ns() // 1000
     values = np.zeros((count, size), np.uint8)
@@ -35,7 +35,7 @@ def send_stamped(
     first: int = 0,
     size: int = 100,
 ) -> list[Expected]:
-    """Send `count` records to each partition; what is expected to be there then."""
+    """Send `count` records to each partition. Returns the expected content."""
     with Producer(servers) as sender:
         load = LoadGenerator(sender)
         for partition in partitions:
@@ -45,10 +45,10 @@ def send_stamped(
 
 
 def audited(servers: str, topic: str, expected: Sequence[Expected] = (), *, committed: bool = False) -> Report:
-    """Audit one topic, as a reader of what is `committed` sees it; of what is expected the topics are not looked at.
+    """Audit one topic, with `committed` as a read_committed consumer. Ignores the topics in `expected`.
 
-    librdkafka reads every partition as well. Raises AssertionError where it finds other records than our reader: then
-    the audit would be of a fault of the reader.
+    librdkafka also reads every partition. Raises AssertionError if it finds other records than pybroker's reader:
+    otherwise the audit would show a fault of the reader.
     """
     with Admin(servers) as admin:
         (found,) = admin.describe_topics([topic])
@@ -82,7 +82,7 @@ def _read(servers: str, partition: TopicPartition, end: int, *, committed: bool)
 def _compare(
     servers: str, partition: TopicPartition, read: tuple[int, list[pa.RecordBatch]], *, committed: bool
 ) -> None:
-    """Compare what our reader found below an end with what librdkafka finds there."""
+    """Compare pybroker's records below an end offset with those that librdkafka reads."""
     end, batches = read
     ours = [
         (offset, value, time_us // 1000)

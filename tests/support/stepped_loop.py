@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer when nothing else is to do: minutes of waiting take no time."""
+"""An event loop whose clock jumps to the next timer when it is idle: minutes of waiting take no time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 
 
 class _Steps(selectors.SelectSelector):
-    """Looks at the sockets without waiting, and adds to the clock what it would have waited."""
+    """A selector that polls without waiting, and advances the clock by the timeout instead."""
 
     now = 0.0
 
@@ -23,7 +23,7 @@ class _Steps(selectors.SelectSelector):
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """`time()` begins at 0. For code that waits for timers, and for sockets that answer at once or never."""
+    """`time()` starts at 0. For code that waits for timers, and for sockets that are ready at once or never."""
 
     def __init__(self) -> None:
         self._steps = _Steps()
@@ -34,6 +34,6 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 
 
 def run_stepped(main: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run a coroutine on such a loop; returns what it returns."""
+    """Run a coroutine on a stepped loop. Returns its result."""
     with asyncio.Runner(loop_factory=SteppedLoop) as runner:
         return runner.run(main)

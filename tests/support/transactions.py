@@ -1,4 +1,4 @@
-"""The transaction machine, its settings and its log, as tests want them."""
+"""The transaction machine, its settings and its records, for tests."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NOW = 1_000_000
 
 
 def transaction_settings(**changes: Any) -> TransactionSettings:
-    """The broker's defaults, with some changed."""
+    """Return the broker's default settings with changes."""
     return msgspec.structs.replace(build_settings(BrokerConfig({})), **changes)
 
 
 class Coordinator:
-    """A machine, whose decisions are applied at once, at a time that the test sets."""
+    """A transaction machine that applies its records at once, with a time that the test sets."""
 
     def __init__(self, version: int = 2, **settings: Any) -> None:
         self.context = TransactionContext(transaction_settings(**settings), version)
@@ -38,7 +38,7 @@ class Coordinator:
         self.records: list[Any] = []
 
     def ask(self, event: Any) -> Any:
-        """Return the reply to an event; raises what the decision raises."""
+        """Handle an event and return the reply. Raises the errors of the machine."""
         outcome = self.machine.handle(event, self.now)
         for record in outcome.records:
             self.machine.apply(record)
@@ -53,13 +53,13 @@ class Coordinator:
         fresh_id: int | None = FRESH,
         timeout_ms: int = 60_000,
     ) -> ProducerIdentity:
-        """Begin a producer, which has `had`."""
+        """Initialize a producer. `had` is its current producer id and epoch."""
         expected = None if had is None else ProducerIdentity(*had)
         reply: ProducerIdentity = self.ask(InitProducerId(transactional_id, timeout_ms, expected, fresh_id))
         return reply
 
     def add(self, identity: tuple[int, int], *partitions: int, version: int = 2) -> None:
-        """Add partitions of the topic `a`."""
+        """Add partitions of the topic `a` to the transaction."""
         added = frozenset(("a", index) for index in partitions or (0,))
         self.ask(AddPartitions("t", ProducerIdentity(*identity), added, version))
 
@@ -71,16 +71,16 @@ class Coordinator:
         return reply
 
     def complete(self) -> None:
-        """Have all markers written."""
+        """Complete the transaction, as after all markers are written."""
         known = self.known()
         self.ask(CompleteTransaction("t", ProducerIdentity(known.producer_id, known.producer_epoch)))
 
     def known(self, transactional_id: str = "t") -> TransactionMetadata:
-        """Return what the machine knows of a transactional id."""
+        """Return the machine's metadata of a transactional id."""
         return self.machine.state.transactions[transactional_id]
 
     def put(self, **changes: Any) -> None:
-        """Change what the machine knows of `t`, past every decision."""
+        """Change the machine's metadata of `t` directly, without an event."""
         known = self.machine.state.transactions.get("t") or TransactionMetadata(
             producer_id=FRESH, timeout_ms=60_000, updated_ms=self.now
         )

@@ -1,4 +1,4 @@
-"""Transactions that overlap, in the log of a scripted broker."""
+"""Overlapping transactions in the log of a scripted broker."""
 
 from __future__ import annotations
 

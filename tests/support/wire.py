@@ -1,4 +1,4 @@
-"""A client of raw frames: any request in any version, any bytes at all.
+"""A client that sends raw frames: any request in any version, or arbitrary bytes.
 
 Messages are encoded and decoded by kafka-python's protocol package, which shares nothing with `pybroker`.
 """
@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 60
 
 
 def message(name: str) -> Any:
-    """The class of a message by Kafka's name: `message("FetchRequest")`."""
+    """Return the class of a message by Kafka's name: `message("FetchRequest")`."""
     for module in MODULES:
         if hasattr(module, name):
             return getattr(module, name)
@@ -36,7 +36,7 @@ def message(name: str) -> Any:
 
 
 def request(name: str, version: int, **fields: Any) -> Any:
-    """A request; nested structures are given as dictionaries with the fields' snake_case names."""
+    """Build a request. Nested structures are dictionaries with snake_case field names."""
     kind = message(f"{name}Request")
     return kind(version=version, **{key: build(kind, key, value) for key, value in fields.items()})
 
@@ -52,12 +52,12 @@ def build(owner: Any, field: str, value: Any) -> Any:
 
 
 class Wire:
-    """One connection. `call` sends one request and returns its answer; `send` and `receive` are its halves."""
+    """One connection. `call` sends a request and returns its response. `send` and `receive` are its two halves."""
 
     def __init__(
         self, address: str, *, client_id: str = "wire", timeout: float = TIMEOUT_SECONDS, source: str = ""
     ) -> None:
-        """`source` is the client's own address, by default the one that the system chooses."""
+        """`source` is the client's own address. By default the system chooses one."""
         self.address = address
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=timeout, source_address=(source, 0))
@@ -72,23 +72,23 @@ class Wire:
         self.socket.close()
 
     def call(self, name: str, version: int, **fields: Any) -> Any:
-        """Send a request by Kafka's name (without `Request`) and return the decoded answer."""
+        """Send a request by Kafka's name (without `Request`) and return the decoded response."""
         return self.ask(request(name, version, **fields))
 
     def ask(self, made: Any) -> Any:
-        """Send a request and return the decoded answer."""
+        """Send a request and return the decoded response."""
         correlation_id = self.send(made)
         return self.receive(made, correlation_id)
 
     def send(self, made: Any) -> int:
-        """Send a request without waiting for its answer; returns its correlation id."""
+        """Send a request without waiting for its response. Returns the correlation id."""
         self._correlation_id += 1
         made.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         self.socket.sendall(made.encode(header=True, framed=True))
         return self._correlation_id
 
     def receive(self, made: Any, correlation_id: int) -> Any:
-        """Read one frame and decode it as the answer to `made`."""
+        """Read one frame and decode it as the response to `made`."""
         frame = self.read_frame()
         (answered,) = struct.unpack_from(">i", frame)
         assert answered == correlation_id, f"answer {answered} came where {correlation_id} was due"
@@ -96,26 +96,26 @@ class Wire:
         return kind.decode(frame, version=made.API_VERSION, header=True)
 
     def is_silent(self) -> bool:
-        """Whether nothing has come that was not received yet."""
-        looking = select.poll()  # select() takes no descriptor beyond 1,023
+        """Whether no unread data has arrived."""
+        looking = select.poll()  # select() supports descriptors up to 1,023 only
         looking.register(self.socket, select.POLLIN)
         return not looking.poll(0)
 
     def send_bytes(self, data: bytes) -> None:
-        """Put bytes on the wire as they are."""
+        """Send raw bytes."""
         self.socket.sendall(data)
 
     def send_frame(self, body: bytes) -> None:
-        """Send bytes with their size in front."""
+        """Send bytes with a size prefix."""
         self.send_bytes(struct.pack(">i", len(body)) + body)
 
     def read_frame(self) -> bytes:
-        """The next frame without its size; raises ConnectionError when the peer closed."""
+        """Return the next frame without its size. Raises ConnectionError if the peer has closed the connection."""
         (size,) = struct.unpack(">i", self.read_exactly(4))
         return self.read_exactly(size)
 
     def read_exactly(self, size: int) -> bytes:
-        """That many bytes; raises ConnectionError when the peer closed before."""
+        """Return exactly `count` bytes. Raises ConnectionError if the peer closes the connection earlier."""
         parts: list[bytes] = []
         while size:
             part = self.socket.recv(min(size, 1 << 20))
@@ -126,7 +126,7 @@ class Wire:
         return b"".join(parts)
 
     def is_closed_by_peer(self) -> bool:
-        """Wait for the peer to close the connection: true when it does, false when it answers instead."""
+        """Wait for the peer to close the connection. Returns False if the peer responds instead."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -136,7 +136,7 @@ class Wire:
 def header(
     api_key: int, version: int, correlation_id: int, client_id: bytes | None = b"wire", *, flexible: bool = False
 ) -> bytes:
-    """A request header by hand, for keys and versions that no message class knows."""
+    """Encode a request header by hand, for API keys and versions without a message class."""
     size = -1 if client_id is None else len(client_id)
     return (
         struct.pack(">hhih", api_key, version, correlation_id, size) + (client_id or b"") + (b"\0" if flexible else b"")
@@ -146,14 +146,14 @@ def header(
 def produce(
     topic: str, *batches: bytes, version: int = 9, acks: int = -1, partition: int = 0, topic_id: Any = None
 ) -> Any:
-    """A Produce request for one partition."""
+    """Build a Produce request for one partition."""
     named = {"topic_id": topic_id} if version >= 13 else {"name": topic}
     data = {**named, "partition_data": [{"index": partition, "records": b"".join(batches)}]}
     return request("Produce", version, transactional_id=None, acks=acks, timeout_ms=10_000, topic_data=[data])
 
 
 def produced(answer: Any) -> Any:
-    """The one partition's part of a Produce answer."""
+    """Return the result for the only partition in a Produce response."""
     (topic,) = answer.responses
     (partition,) = topic.partition_responses
     return partition
@@ -176,7 +176,7 @@ def fetch(
     isolation_level: int = 0,
     rack_id: str = "",
 ) -> Any:
-    """A Fetch request for partitions of one topic, without a session unless one is given."""
+    """Build a Fetch request for partitions of one topic, by default without a session."""
     named = {"topic_id": topic_id} if version >= 13 else {"topic": topic}
     wanted = [
         {
@@ -206,7 +206,7 @@ def fetch(
 
 
 def fetched(answer: Any) -> Any:
-    """The one partition's part of a Fetch answer."""
+    """Return the result for the only partition in a Fetch response."""
     (topic,) = answer.responses
     (partition,) = topic.partitions
     return partition
