@@ -1,10 +1,10 @@
-"""A soak of churn: clients, topics and groups come and go, and the broker's memory and descriptors stay flat.
+"""A soak test of churn: clients, topics and groups come and go, and the broker's memory and descriptors stay flat.
 
-`python -m pybench.churn --seconds 600` starts a broker of its own. Workers make a topic, produce, read it as the only
-member of a group of the classic or the consumer protocol, delete both and close every connection. What a broker keeps
-is bounded, as `BOUNDED` says and each run prints; so after `--settled-after` seconds memory may grow by
-`--allowed-mib` and no more, and open descriptors by as many as the workers have at once. Ends with status 1 where
-either does. The look-ups that are remembered fill up over some thousand rounds.
+`python -m pybench.churn --seconds 600` starts its own broker. Workers create a topic, produce, consume it as the only
+member of a group of the classic or the consumer protocol, delete both and close every connection. The state of a broker
+is bounded, as `BOUNDED` lists and each run prints. So after `--settled-after` seconds, memory may grow by at most
+`--allowed-mib`, and open descriptors by at most as many as the workers use at once. The exit status is 1 if either
+grows more. Caches of look-ups fill up over some thousand rounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pybroker.client import Admin, ClientError, Consumer, NewTopic, Producer
 _RECORDS, _RECORD = 200, bytes(100)
 _PATIENCE_S = 60.0
 _DESCRIPTORS_OF_A_WORKER = 32
-"""Connections of three clients, and the files of two partitions with their indexes, before they are deleted."""
+"""The connections of three clients, and the files of two partitions with indexes, before their deletion."""
 
 BOUNDED = {
     "looks at timers": "twice the live ones of a coordinator's partition, and 64",
@@ -40,11 +40,11 @@ BOUNDED = {
     "batches of the metadata log in memory": "256 KiB at a sole voter, 8 MiB among several",
     "the metadata log": "metadata.log.max.record.bytes.between.snapshots, metadata.max.retention.bytes",
 }
-"""What of a broker grows by churn, and what bounds it."""
+"""The state of a broker that grows with churn, and its bounds."""
 
 
 class Churn:
-    """Workers that go round until they are asked to end."""
+    """Workers that repeat rounds until they are stopped."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -52,7 +52,7 @@ class Churn:
         self.rounds: list[int] = []
 
     def work(self, worker: int) -> None:
-        """Go round and round; the first failure ends all."""
+        """Repeat rounds. The first failure ends all workers."""
         number = 0
         try:
             while not self._ends.is_set():
@@ -63,11 +63,11 @@ class Churn:
             self._ends.set()
 
     def end(self) -> None:
-        """Let each worker finish its round."""
+        """Stop each worker after its current round."""
         self._ends.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until a worker failed; whether one did."""
+        """Wait `seconds`, or until a worker fails. Returns whether one failed."""
         return self._ends.wait(seconds)
 
     def _round(self, name: str, protocol: str) -> None:
@@ -95,7 +95,7 @@ class Churn:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the soak; 0 where memory stayed flat."""
+    """Run the soak test. Returns 0 if memory stayed flat."""
     parser = argparse.ArgumentParser(prog="python -m pybench.churn", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="how long (default: 600)")
     parser.add_argument("--workers", type=int, default=4, metavar="N", help="clients at a time (default: 4)")
@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the broker had at a time."""
+    """The memory and descriptors of the broker at one time."""
 
     at_s: float
     mib: float
@@ -130,7 +130,7 @@ class Seen:
 
 
 def _watch(churn: Churn, pid: int, seconds: float) -> list[Seen]:
-    """Look at the broker every five seconds."""
+    """Sample the broker every five seconds."""
     begun = time.monotonic()
     seen: list[Seen] = []
     while (now := time.monotonic() - begun) < seconds and not churn.wait(5.0):
@@ -143,7 +143,7 @@ def _watch(churn: Churn, pid: int, seconds: float) -> list[Seen]:
 
 
 def judge(seen: Sequence[Seen], settled_s: float, allowed_mib: float, allowed_descriptors: int) -> int:
-    """Hold the most of what was seen after `settled_s` against what was there then; says what it found."""
+    """Compare the maximum of the samples after `settled_s` with the first of them, and print the result."""
     after = [it for it in seen if it.at_s >= settled_s]
     if len(after) < 2:
         print(f"too short: nothing is judged before {settled_s:g} s are over", file=sys.stderr)

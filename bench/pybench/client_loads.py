@@ -1,7 +1,7 @@
 """Loads of one Python client: `python -m pybench.client_loads LOAD SERVER TOPIC RECORDS SIZE` prints figures as JSON.
 
-Each load is what a program writes with that client: record by record, over asyncio with a thousand in flight, or as
-columns. The topic is there. Settings that all of them know are the same: acks=all, idempotent, linger.ms 5, batch.size
+Each load is a typical program with that client: record by record, over asyncio with a thousand records in flight, or by
+columns. The topic exists. Settings that all clients have are equal: acks=all, idempotent, linger.ms 5, batch.size
 64 KiB, max.poll.records 500.
 """
 
@@ -19,7 +19,7 @@ IN_FLIGHT = 1000
 LINGER_MS = 5
 BATCH_BYTES = 65_536
 POLLED = 500
-"""Records that one call hands out at most, by every consumer: Kafka's max.poll.records."""
+"""Maximum number of records that a call of any consumer returns: Kafka's max.poll.records."""
 COLUMN_ROWS = 10_000
 PRODUCER = {"batch.size": BATCH_BYTES, "linger.ms": LINGER_MS, "acks": "all"}
 
@@ -39,7 +39,7 @@ def send_pybroker(server: str, topic: str, records: int, size: int) -> float:
 
 
 def send_confluent(server: str, topic: str, records: int, size: int) -> float:
-    """confluent-kafka's `produce`, record by record; its queue is emptied by `poll`, as its documentation wants."""
+    """confluent-kafka's `produce`, record by record, with `poll` to serve its queue, as its documentation requires."""
     from confluent_kafka import Producer
 
     value = b"x" * size
@@ -99,7 +99,7 @@ async def _keep_in_flight(send: Callable[..., Any], topic: str, records: int, si
 
 
 def poll_pybroker(server: str, topic: str, records: int, size: int) -> float:
-    """`Consumer.poll` of an assigned partition; every value is looked at."""
+    """`Consumer.poll` of an assigned partition. Reads every value."""
     from pybroker.client import Consumer, TopicPartition
 
     with Consumer(server, {"auto.offset.reset": "earliest", "max.poll.records": POLLED}) as consumer:
@@ -108,7 +108,7 @@ def poll_pybroker(server: str, topic: str, records: int, size: int) -> float:
 
 
 def poll_confluent(server: str, topic: str, records: int, size: int) -> float:
-    """confluent-kafka's `consume` of an assigned partition; every value is looked at."""
+    """confluent-kafka's `consume` of an assigned partition. Reads every value."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": server, "group.id": "pybench", "enable.auto.commit": False})
@@ -121,7 +121,7 @@ def poll_confluent(server: str, topic: str, records: int, size: int) -> float:
 
 
 def poll_kafka_python(server: str, topic: str, records: int, size: int) -> float:
-    """kafka-python's `poll` of an assigned partition; every value is looked at."""
+    """kafka-python's `poll` of an assigned partition. Reads every value."""
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(bootstrap_servers=server, auto_offset_reset="earliest", max_poll_records=POLLED)
@@ -137,7 +137,7 @@ def poll_kafka_python(server: str, topic: str, records: int, size: int) -> float
 
 
 def _read(poll: Callable[[], list[Any]], records: int, size: int) -> float:
-    """From the first records on, so that connecting is not measured."""
+    """Measure from the first records on, which excludes the time to connect."""
     left = records - len(poll())
     begun = time.perf_counter()
     while left > 0:

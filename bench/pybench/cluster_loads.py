@@ -1,7 +1,7 @@
-"""What a cluster of three nodes does when one of them ends, stops answering or comes back, and what it costs at rest.
+"""Loads of a cluster of three nodes: a node fails, hangs or restarts; and the cost of an idle cluster.
 
-The loads of `FAULTS` run against a cluster that is there and leave it whole; those of `OWN_CLUSTER` start one of their
-own. Owns the order of a round: the load runs, the fault comes, the load goes on, all replicas are in sync again.
+The loads of `FAULTS` run against an existing cluster and leave it intact. Those of `OWN_CLUSTER` start their own. Owns
+the order of a round: the load runs, the fault occurs, the load continues, all replicas are in sync again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HALF_S = 0.5
 _PAUSE_S = 0.01
 _PATIENCE_S = 120.0
 _BEFORE_S = 2.0
-"""Seconds of load before a fault, and after the first acknowledgement that follows it."""
+"""Seconds of load before a fault, and after the first acknowledgement that follows the fault."""
 _IDLE_BEFORE_S, _IDLE_S = 10.0, 20.0
 _IDLE_PARTITIONS = 1_000
 _numbers = itertools.count(1)
@@ -40,21 +40,21 @@ Figures = tuple[str, dict[str, float]]
 
 
 class ClusterLoadError(PeerError):
-    """A cluster did not do within the time what a round waits for."""
+    """A cluster did not reach a state that a round waits for in time."""
 
 
 def measure_leader_kill(peer: ClusterPeer, records: int, properties: Mapping[str, Any]) -> Figures:
-    """SIGKILL of the partition's leader: the longest time without an acknowledgement."""
+    """Kill the partition's leader (SIGKILL). Measures the longest time without an acknowledgement."""
     return _one_fault(peer, records, properties, peer.kill_node, peer.start_node)
 
 
 def measure_leader_pause(peer: ClusterPeer, records: int, properties: Mapping[str, Any]) -> Figures:
-    """SIGSTOP of the partition's leader: the longest time without an acknowledgement."""
+    """Pause the partition's leader (SIGSTOP). Measures the longest time without an acknowledgement."""
     return _one_fault(peer, records, properties, peer.pause_node, peer.resume_node)
 
 
 def measure_rolling_restart(peer: ClusterPeer, records: int, properties: Mapping[str, Any]) -> Figures:
-    """Each node is stopped by SIGTERM and started again, the next when all replicas are in sync."""
+    """Restart one node after the other (SIGTERM). Waits until all replicas are in sync before the next node."""
     with (
         Admin(peer.bootstrap_servers) as admin,
         _topic(admin) as topic,
@@ -70,7 +70,7 @@ def measure_rolling_restart(peer: ClusterPeer, records: int, properties: Mapping
 
 
 def measure_controller_kill(peer: ClusterPeer, _records: int, _properties: Mapping[str, Any]) -> Figures:
-    """SIGKILL of the active controller: until a CreateTopics that is sent then is answered."""
+    """Kill the active controller (SIGKILL). Measures the time until a CreateTopics succeeds."""
     with Admin(peer.bootstrap_servers) as admin:
         victim = admin.describe_quorum().leader_id
     servers = peer.bootstrap_servers.split(",")
@@ -94,7 +94,7 @@ def measure_controller_kill(peer: ClusterPeer, _records: int, _properties: Mappi
 
 
 def measure_catch_up(peer: ClusterPeer, records: int, properties: Mapping[str, Any]) -> Figures:
-    """A partition gets a third replica on a node that has none of it: until that is in sync."""
+    """Add a third replica of a partition on an empty node. Measures the time until it is in sync."""
     size = int(properties["record_bytes"])
     with Admin(peer.bootstrap_servers) as admin:
         name = f"catch-up-{next(_numbers)}"
@@ -104,7 +104,7 @@ def measure_catch_up(peer: ClusterPeer, records: int, properties: Mapping[str, A
             command = [str(_program()), "produce", "-b", peer.bootstrap_servers, "-t", name]
             subprocess.run([*command, "-n", str(records), "-s", str(size)], check=True, stdout=subprocess.DEVNULL)
             _await_in_sync(admin, name, 2)
-            # What is not yet on the disk slows down who writes more; a virtual machine's memory is slow at first touch.
+            # Dirty pages would slow down further writes, and memory of a virtual machine is slow at its first use.
             os.sync()
             plain_write(peer.log_directories[0].parent, records, size)
             begun = time.monotonic()
@@ -123,7 +123,7 @@ def measure_catch_up(peer: ClusterPeer, records: int, properties: Mapping[str, A
 
 
 def measure_cluster_start(broker: str, _records: int, _work: Path) -> Figures:
-    """Three nodes on formatted storage: from their start to an acknowledged record on three replicas."""
+    """Start three nodes on formatted storage. Measures the time to an acknowledged record on three replicas."""
     with tempfile.TemporaryDirectory(prefix="pybench-cluster-") as folder:
         with _own_cluster(broker, Path(folder)) as peer, Admin(peer.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("first", 1, NODES)])
@@ -139,7 +139,7 @@ def measure_cluster_start(broker: str, _records: int, _work: Path) -> Figures:
 
 
 def measure_testing_cluster(_broker: str, _records: int, _work: Path) -> Figures:
-    """`pybroker.testing.Cluster(3)` on an empty directory: until it can be used."""
+    """Start `pybroker.testing.Cluster(3)` on an empty directory. Measures the time until it is ready."""
     cluster = Cluster(NODES)
     begun = time.monotonic()
     with cluster:
@@ -148,7 +148,7 @@ def measure_testing_cluster(_broker: str, _records: int, _work: Path) -> Figures
 
 
 def measure_cluster_idle(broker: str, _records: int, _work: Path) -> Figures:
-    """Three nodes that hold a thousand partitions, three replicas each, and are asked nothing."""
+    """Measure three idle nodes with a thousand partitions of three replicas, without client requests."""
     with (
         tempfile.TemporaryDirectory(prefix="pybench-cluster-") as folder,
         _own_cluster(broker, Path(folder)) as peer,
@@ -184,11 +184,11 @@ OWN_CLUSTER: dict[str, Callable[[str, int, Path], Figures]] = {
     "cluster-idle": measure_cluster_idle,
     "testing-cluster": measure_testing_cluster,
 }
-"""Loads that start their cluster themselves, by name."""
+"""Loads that start their own cluster, by name."""
 
 
 class _Steady:
-    """`brokerload steady` on one partition, from entering to leaving."""
+    """A context manager that runs `brokerload steady` on one partition."""
 
     def __init__(self, peer: ClusterPeer, topic: str, records: int, properties: Mapping[str, Any]) -> None:
         self._rate, self._partition = float(properties["rate"]), TopicPartition(topic, 0)
@@ -208,7 +208,7 @@ class _Steady:
         self._process.stdout.close()
 
     def await_records(self, admin: Admin, seconds: float) -> None:
-        """Return when as many records came as the rate gives in so many seconds. Raises ClusterLoadError."""
+        """Wait for as many records as the rate yields in `seconds`. Raises ClusterLoadError."""
         deadline = time.monotonic() + _PATIENCE_S
         wanted: int | None = None
         while True:
@@ -222,14 +222,14 @@ class _Steady:
             time.sleep(_PAUSE_S)
 
     def await_half_second(self) -> None:
-        """Return half a second after one of the client's looks at its partitions, of which there is one each second.
+        """Wait until half a second after one of the client's metadata checks, which run once a second.
 
-        What a fault costs depends on how far the next look is: as far for each broker, however soon it was reached.
+        The cost of a fault depends on the time to the next check, which is then equal for all brokers.
         """
         time.sleep((self._begun + _HALF_S - time.monotonic()) % 1)
 
     def end(self) -> Figures:
-        """End the load and read what it printed."""
+        """End the load and return its output."""
         self._process.send_signal(signal.SIGTERM)
         printed, _ = self._process.communicate(timeout=_PATIENCE_S)
         document = json.loads(printed)
@@ -267,7 +267,7 @@ def _one_fault(
 
 @contextlib.contextmanager
 def _topic(admin: Admin) -> Iterator[str]:
-    """A topic of one partition on all nodes, whose replicas are in sync; deleted in the end."""
+    """Yield a topic of one partition with an in-sync replica on every node. Deletes the topic at the end."""
     name = f"fault-{next(_numbers)}"
     admin.create_topics([NewTopic(name, 1, NODES)])
     try:
@@ -279,7 +279,7 @@ def _topic(admin: Admin) -> Iterator[str]:
 
 
 def _await_in_sync(admin: Admin, topic: str, replicas: int) -> None:
-    """Return when each partition has so many replicas in sync. Raises ClusterLoadError."""
+    """Wait until each partition has this many in-sync replicas. Raises ClusterLoadError."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         with contextlib.suppress(ClientError):

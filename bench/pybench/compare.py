@@ -1,7 +1,7 @@
-"""`pybench compare`: pybroker and Apache Kafka in turns, in one run; writes bench/results/*.json and bench/REPORT.md.
+"""`pybench compare`: runs pybroker and Apache Kafka interleaved. Writes bench/results/*.json and bench/REPORT.md.
 
-Owns the brokers' processes and the machine's description. How a round goes is `pybench.turns`' matter, what the
-figures mean `pybench.figures`', how they are shown `pybench.report`'s.
+Owns the brokers' processes and the machine's description. `pybench.turns` runs the rounds, `pybench.figures` defines
+the figures, `pybench.report` writes the report.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ RESULTS = BENCH / "results"
 _QUICK_ROUNDS = 2
 _WARM_BYTES = 2 * 2**30
 _SETTINGS = {"log.segment.delete.delay.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
-"""What is not a default: the bytes of a deleted topic go after a second, not after a minute, and the first member of a
-group does not wait three seconds for others."""
+"""Non-default settings: segments of a deleted topic are deleted after a second instead of a minute, and the first
+member of a group does not wait three seconds for others."""
 
 VARIANTS: dict[str, dict[str, str]] = {
     "kafka": {},
@@ -51,21 +51,21 @@ VARIANTS: dict[str, dict[str, str]] = {
     "pybroker-cluster": {},
     "pybroker-flush": {"log.flush.interval.messages": "1"},
     "pybroker-group": {"flush": "group"},
-    # Without BBR's pacing it pays to let the system size the send buffer: fewer context switches, half the CPU.
+    # Without BBR's pacing, automatic send buffer sizing is better: fewer context switches, half the CPU time.
     **{f"{broker}-{kind}": {} for broker in ("kafka", "pybroker") for kind in KINDS},
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
     SCRAPED: {},
 }
-"""The brokers of scenarios, and their settings beside `_SETTINGS`."""
+"""The brokers of scenarios, and their settings in addition to `_SETTINGS`."""
 
 
 CLUSTER = "-cluster"
-"""How the name of a cluster of three nodes ends."""
+"""The suffix of the name of a three-node cluster."""
 _SECURED = tuple(f"-{kind}" for kind in KINDS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What to run and how often."""
+    """Add options for the rows to run and the number of rounds."""
     parser.add_argument(
         "--only", action="append", metavar="ROW", help="run this row only (may be repeated); part of its id is enough"
     )
@@ -92,7 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the rows; 0 also when a figure is missed (the report says so)."""
+    """Run the rows. Returns 0 even if a figure misses its target, which the report shows."""
     scenarios = choose([s for s in read_scenarios() if s.suite == options.suite], options.only)
     if options.list:
         for scenario in scenarios:
@@ -114,7 +114,7 @@ def main(options: argparse.Namespace) -> int:
                 records = scenario.quick_records if options.quick else scenario.records
                 begun = time.monotonic()
                 counted = rounds if options.quick else max(rounds, scenario.rounds)
-                # A row may need more: a JVM that compiles what it reads with, say.
+                # A row may need more warm-up, for example for the JIT compiler of a JVM.
                 warm_up = max(options.warm_up, int(scenario.properties.get("warm_up", 0)))
                 seen = run_scenario(scenario, nodes, work, rounds=counted, warm_up=warm_up, records=records, log=log)
                 document = describe(scenario, records, (warm_up, counted), options, seen)
@@ -128,7 +128,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def choose(scenarios: list[Scenario], only: list[str] | None) -> list[Scenario]:
-    """The rows whose ids contain one of the words. Raises ToolError when a word fits none."""
+    """Return the rows whose ids contain one of the words. Raises ToolError if a word matches no row."""
     if not only:
         return scenarios
     for word in only:
@@ -139,7 +139,7 @@ def choose(scenarios: list[Scenario], only: list[str] | None) -> list[Scenario]:
 
 @contextlib.contextmanager
 def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Iterator[dict[str, Node]]:
-    """The brokers that the rows need, side by side: the one that is not loaded idles."""
+    """Yield the brokers that the rows need, running side by side. A broker without load is idle."""
     with contextlib.ExitStack() as stack:
         nodes: dict[str, Node] = {}
         for name in sorted(wanted):
@@ -171,7 +171,7 @@ def running(wanted: set[str], work: Path, *, kafka_in_both_roles: bool) -> Itera
 def describe(
     scenario: Scenario, records: int, rounds: tuple[int, int], options: argparse.Namespace, seen: dict[str, Any]
 ) -> dict[str, Any]:
-    """What a results file holds: the raw rounds, and all that they depend on. `rounds` are uncounted and counted."""
+    """Return the content of a results file: the raw rounds and their environment. `rounds` are (warm-up, counted)."""
     return {
         "scenario": scenario.id,
         "title": scenario.title,
@@ -196,12 +196,12 @@ def describe(
 
 
 def processor() -> str:
-    """Return the processor's name as Linux gives it: figures of one machine say nothing of another's."""
+    """Return the name of the processor from Linux: figures of different machines are not comparable."""
     with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
         names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
         return next(names, platform.machine())
 
 
 def log(line: str) -> None:
-    """Progress goes to standard error."""
+    """Log progress to standard error."""
     print(f"{datetime.now():%H:%M:%S} {line}", file=sys.stderr, flush=True)

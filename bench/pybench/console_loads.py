@@ -1,6 +1,6 @@
-"""Loads of console commands, ours and kcat: a topic to nowhere, and a file of lines to a topic.
+"""Loads of console commands, pybroker's and kcat: consume a topic to /dev/null, and produce the lines of a file.
 
-Each is a process of its own, timed whole: its start, connecting and the last acknowledgement count. Standard input and
+Each is a process of its own. Its time includes its start, connecting and the last acknowledgement. Standard input and
 output are files, so that no shell and no pipe is measured.
 """
 
@@ -22,7 +22,7 @@ TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What one command took: seconds of the clock, and of its processors."""
+    """The wall-clock and CPU seconds of one command."""
 
     seconds: float
     user_s: float
@@ -30,7 +30,7 @@ class Timed:
 
 
 def consume_words(program: str, servers: str, topic: str, records: int) -> list[str]:
-    """The command that prints a topic's records from the beginning, and ends after so many."""
+    """Return the command that prints a topic's records from the beginning, and ends after this many."""
     if program == "kcat":
         return [_kcat(), "-C", "-b", servers, "-t", topic, "-o", "beginning", "-q", "-c", str(records)]
     where = ["--bootstrap-server", servers, "--topic", topic]
@@ -38,14 +38,14 @@ def consume_words(program: str, servers: str, topic: str, records: int) -> list[
 
 
 def produce_words(program: str, servers: str, topic: str) -> list[str]:
-    """The command that sends each line of standard input."""
+    """Return the command that sends each line of standard input."""
     if program == "kcat":
         return [_kcat(), "-P", "-b", servers, "-t", topic]
     return [_pybroker(), "console-producer", "--bootstrap-server", servers, "--topic", topic]
 
 
 def lines(records: int, size: int) -> Path:
-    """A file of so many lines; each is of `size` bytes with its end, so that records are of one less."""
+    """Return a file of lines of `size` bytes including the line end, so that records have `size` - 1 bytes."""
     path = build_directory() / f"lines-{records}-{size}.txt"
     with building():
         if not path.exists():
@@ -59,7 +59,7 @@ def lines(records: int, size: int) -> Path:
 
 
 def run_timed(words: list[str], source: Path | None = None) -> Timed:
-    """Run a command to its end, its output thrown away. Raises PeerError."""
+    """Run a command to its end and discard its output. Raises PeerError."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     with (source or Path("/dev/null")).open("rb") as given:
         done = subprocess.run(

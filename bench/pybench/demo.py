@@ -1,6 +1,6 @@
-"""The demo: `make demo` starts a broker, loads it with the perf tools, stops it and leaves nothing behind.
+"""The demo: `make demo` starts a broker, loads it with the perf tools, stops it and removes all files.
 
-Owns the order of things and the processes it starts, each ended by its id. Knows the product only by its console
+Owns the order of steps and the processes it starts, each ended by its id. Uses the product only through its console
 scripts.
 """
 
@@ -24,12 +24,12 @@ STOP_SECONDS = 60
 
 
 class DemoError(Exception):
-    """A step of the demo failed; the text says which, and what the broker logged."""
+    """A step of the demo failed. The message contains the step and the log of the broker."""
 
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[str]:
-    """Yield the address of a broker on a free port of loopback with its data below `folder`; stops it by SIGTERM."""
+    """Yield the address of a broker on a free loopback port with its data below `folder`. Stops it by SIGTERM."""
     log_path = folder / "broker.log"
     command = [str(PROGRAMS / "pybroker"), "start"]
     for setting in ("listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={folder / 'data'}"):
@@ -60,7 +60,7 @@ def running_broker(folder: Path) -> Iterator[str]:
 
 
 def step(program: str, *arguments: str) -> None:
-    """Show a command and run it, its output going where ours goes; raises DemoError."""
+    """Print a command and run it with inherited output. Raises DemoError if it fails."""
     print(f"\n$ {program} {' '.join(arguments)}", flush=True)
     status = subprocess.run([PROGRAMS / program, *arguments], check=False).returncode
     if status != 0:
@@ -68,7 +68,7 @@ def step(program: str, *arguments: str) -> None:
 
 
 def run(folder: Path) -> None:
-    """Every step of the demo, with the broker's data and log in `folder`."""
+    """Run every step of the demo, with the broker's data and log in `folder`."""
     with running_broker(folder) as address:
         to_broker = ("--bootstrap-server", address)
         step("pybroker", "topics", *to_broker, "--create", "--topic", TOPIC)
@@ -82,7 +82,7 @@ def run(folder: Path) -> None:
 
 
 def main() -> int:
-    """Run the demo and remove its folder, whatever happens; returns the exit status."""
+    """Run the demo and always remove its folder. Returns the exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = Path(tempfile.mkdtemp(prefix="pybroker-demo-"))
     try:

@@ -1,7 +1,7 @@
-"""Figures: what is computed from a round, in which unit, and how rounds are summed up.
+"""Figures: how they are computed from a round, their units, and how rounds are summarised.
 
-A round is a plain mapping: what the load measured, and the broker's cost (`broker_user_s`, `broker_system_s`,
-`broker_rss_bytes`).
+A round is a plain mapping: the measurements of the load, and the cost of the broker (`broker_user_s`,
+`broker_system_s`, `broker_rss_bytes`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Figure:
     of_round: Callable[[Round], float]
     digits: int = 3
     pooled: tuple[Callable[[Round], float], Callable[[Round], float]] | None = None
-    """Cost and work: summed over all rounds before they are divided, because /proc counts in steps of 10 ms."""
+    """Cost and work are summed over all rounds before the division, because /proc has a resolution of 10 ms."""
 
 
 def _raw(name: str) -> Callable[[Round], float]:
@@ -145,16 +145,16 @@ FIGURES: dict[str, Figure] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A figure over the counted rounds of one contestant."""
+    """The summary of a figure over the counted rounds of one contestant."""
 
     middle: float
-    """The median; for costs, cost of all rounds by work of all rounds."""
+    """The median. For costs, the cost of all rounds divided by the work of all rounds."""
     low: float
     high: float
 
 
 def summarise(name: str, rounds: Sequence[Round]) -> Summary:
-    """Sum up one figure. Raises KeyError when the load does not measure it."""
+    """Summarise one figure. Raises KeyError if the load does not measure it."""
     figure = FIGURES[name]
     values = [figure.of_round(r) for r in rounds]
     if figure.pooled is not None:

@@ -1,8 +1,8 @@
-"""Loads of groups: a member that joins, and a rebalance of many members; `python -m pybench.group_loads` prints JSON.
+"""Loads of groups: joins of single members, and a rebalance of many. `python -m pybench.group_loads` prints JSON.
 
-A rebalance is driven by the protocol alone: its members are links (`pybroker.client.drivers`) without a fetcher, all on
-one event loop, and heartbeats come four times a second whatever the broker asks for, so that what is measured is the
-work and not the waiting.
+A rebalance measures only the protocol: its members are membership drivers (`pybroker.client.drivers`) without a
+fetcher, on one event loop. They send four heartbeats a second, independent of the broker's interval, so that the time
+is that of the work, not of waiting.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PATIENCE_S = 120.0
 
 
 async def join(servers: str, topic: str, count: int, _properties: dict[str, str]) -> dict[str, float]:
-    """One consumer after another joins an empty group and reads the first record; one joins before the clock runs."""
+    """Measure single consumers that join an empty group and read its first record, after one uncounted join."""
     with Producer(servers) as producer:
         producer.send(topic, b"first")
     took = [await _join_once(servers, topic, f"{topic}-{number}") for number in range(count + 1)][1:]
@@ -52,19 +52,19 @@ async def _join_once(servers: str, topic: str, group: str) -> float:
 
 
 class _EagerMember(ModernMember):
-    """A member that sends heartbeats more often than it is asked to."""
+    """A member that sends heartbeats more often than the broker requests."""
 
     def heartbeat_at(self) -> float:
-        # What is due an interval after the last one is due a quarter of a second after it.
+        # Shorten the heartbeat interval to a quarter of a second.
         return super().heartbeat_at() - max(self.membership.interval_s - _HEARTBEAT_S, 0)
 
 
 class _Member:
-    """A member without a program: it takes each turn the moment it comes."""
+    """A member without an application: it completes each rebalance step at once."""
 
     def __init__(self, servers: str, topic: str, group: str, protocol: str) -> None:
         properties = {"bootstrap.servers": servers, "group.id": group, "group.protocol": protocol}
-        if protocol == "classic":  # else the broker decides, and `_EagerMember` does not wait for it
+        if protocol == "classic":  # otherwise the broker sets the interval, which `_EagerMember` shortens
             properties["heartbeat.interval.ms"] = str(round(_HEARTBEAT_S * 1000))
         settings = ConsumerSettings.from_properties(properties)
         self._cluster = Cluster(settings)
@@ -96,7 +96,7 @@ class _Member:
 
 
 async def rebalance(servers: str, topic: str, members: int, properties: dict[str, str]) -> dict[str, float]:
-    """All members but one share the topic; then the last one joins, and the clock runs until it is even again."""
+    """Measure from the join of the last member until all members have an even share of the partitions."""
     protocol, partitions = properties["protocol"], int(properties["partitions"])
     everyone = [_Member(servers, topic, f"{topic}-group", protocol) for _ in range(members)]
     try:

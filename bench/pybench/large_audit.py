@@ -1,9 +1,9 @@
-"""The audit at scale: a load of stamped records and its audit, then a stream that is damaged on purpose.
+"""The audit at scale: a load of stamped records and its audit, then a stream with deliberate damage.
 
 `python -m pybench.large_audit --records 100000000` starts a broker, runs `spark-producer-perf --stamped` and
-`spark-audit` as anybody would, watches what memory the audit takes, and does the same with a tenth of the records of
-which some are left out, sent twice or swapped. Prints one JSON document; the status is 0 when the audit found what was
-there to be found. The records are on disk meanwhile, 115 bytes each.
+`spark-audit` like a user, and measures the memory of the audit. Then it does the same with a tenth of the records, of
+which some are left out, sent twice or swapped. It prints one JSON document. The exit status is 0 if the audit's figures
+are correct. The records take 115 bytes each on disk during the run.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _ON_DISK_BYTES = 115
 _PARTITIONS = 4
 _POLL_INTERVAL_S = 0.25
 _TOPIC = {"message.timestamp.type": "LogAppendTime"}
-"""Then latency is judged by the broker's clock."""
+"""Latency then refers to the broker's clock."""
 _LIMITS = {"java": 3 << 30, "python": 1 << 30}
-"""What the driver's JVM, and any one Python process, may come to; both are far less than the records."""
+"""Memory limits, in bytes, of the driver's JVM and of each Python process: far below the size of the records."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """The largest resident memory of the processes below one, by the program they run."""
+    """The peak resident memory of a process's descendants, by program."""
 
     pid: int
     largest: dict[str, int] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
-        """Look again and again until it is over."""
+        """Poll until `over` is set."""
         while not self.over.wait(_POLL_INTERVAL_S):
             for pid in descendants(self.pid):
                 kind = "java" if program(pid) == "java" else "python"
@@ -53,13 +53,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stream's blocks of sequences: every hundredth of a kind is left out, sent twice, or swapped with the next."""
+    """A stream of sequence blocks. In each hundred blocks, some are left out, sent twice, or swapped with the next."""
 
     blocks: int
     size: int = 1000
 
     def order(self) -> list[int]:
-        """The blocks in the order in which they are sent."""
+        """Return the blocks in the order of sending."""
         order: list[int] = []
         for block in range(self.blocks):
             kind = block % 100
@@ -67,12 +67,12 @@ class Damage:
                 order += [block + 1, block]
             elif kind == 13:
                 order += [block, block]
-            elif kind not in (7, 22):  # 22 has come with 21
+            elif kind not in (7, 22):  # block 22 was sent together with 21
                 order.append(block)
         return order
 
     def truth(self) -> dict[str, int]:
-        """What an audit has to find of it."""
+        """Return the figures that a correct audit reports."""
         order, seen, greatest = self.order(), set[int](), -1
         counts = {"records": len(order) * self.size, "lost": 0, "duplicated": 0, "reordered": 0}
         for block in order:
@@ -87,7 +87,7 @@ class Damage:
 
 
 def send_damaged(servers: str, topic: str, records: int) -> dict[str, int]:
-    """Two producers' streams to each partition; returns what is amiss with them."""
+    """Send the streams of two producers to each partition. Returns the expected audit figures."""
     damage = Damage(records // (2 * _PARTITIONS * 1000))
     with Producer(servers, {"batch.size": 131_072}) as producer:
         load = LoadGenerator(producer)
@@ -101,7 +101,7 @@ def send_damaged(servers: str, topic: str, records: int) -> dict[str, int]:
 
 
 def load(servers: str, topic: str, records: int, master: str, report: Path) -> dict[str, int]:
-    """`spark-producer-perf --stamped` of so many records. Raises ToolError."""
+    """Run `spark-producer-perf --stamped` with this many records. Raises ToolError."""
     words = ["spark-producer-perf", "--bootstrap-server", servers, "--topic", topic, "--master", master]
     words += ["--num-records", str(records), "--record-size", str(RECORD_BYTES), "--throughput", "-1", "--stamped"]
     _run([*words, "--command-property", "batch.size=131072", "--json", str(report)], expected=0)
@@ -109,7 +109,7 @@ def load(servers: str, topic: str, records: int, master: str, report: Path) -> d
 
 
 def audit(servers: str, topic: str, truth: dict[str, int], master: str, load_report: Path | None) -> dict[str, Any]:
-    """`spark-audit` of a topic: what it found, its time and its memory. Raises ToolError where it is not the truth."""
+    """Run `spark-audit` of a topic. Returns its figures, time and memory. Raises ToolError if the figures are wrong."""
     with tempfile.TemporaryDirectory(prefix="pybench-audit-") as folder:
         path = Path(folder) / "audit.json"
         words = ["spark-audit", "--bootstrap-server", servers, "--topic", topic, "--master", master]
@@ -127,7 +127,7 @@ def audit(servers: str, topic: str, truth: dict[str, int], master: str, load_rep
 
 
 def _run(words: list[str], *, expected: int) -> dict[str, int]:
-    """Run a tool of pybench, its output going to our standard error; returns its processes' largest memory."""
+    """Run a tool of pybench with its output on standard error. Returns the peak memory of its processes."""
     print("$ pybench " + " ".join(words), file=sys.stderr, flush=True)
     with subprocess.Popen([str(Path(sys.executable).with_name("pybench")), *words], stdout=sys.stderr) as process:
         memory = Memory(process.pid)
@@ -144,7 +144,7 @@ def _run(words: list[str], *, expected: int) -> dict[str, int]:
 
 
 def run(records: int, master: str, directory: Path | None) -> dict[str, Any]:
-    """Both streams, one after the other; what is on disk is removed. Raises ToolError."""
+    """Run both streams, one after the other, and remove the data. Raises ToolError."""
     with tempfile.TemporaryDirectory(prefix="pybench-audit-", dir=directory) as folder:
         needed, free = records * _ON_DISK_BYTES * 5 // 4, shutil.disk_usage(folder).free
         if free < needed:
@@ -161,7 +161,7 @@ def run(records: int, master: str, directory: Path | None) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run both and print what came of it."""
+    """Run both streams and print the results."""
     parser = argparse.ArgumentParser(prog="python -m pybench.large_audit", description="The audit of many records.")
     parser.add_argument("--master", default="local[2]", metavar="URL", help="where Spark runs (default: local[2])")
     parser.add_argument("--records", type=int, default=100_000_000, metavar="N", help="records of 100 bytes (100 M)")

@@ -1,7 +1,7 @@
-"""A report of a load with plots, as one HTML file that needs nothing beside it.
+"""A report of a load with plots, as one self-contained HTML file.
 
-Plots are SVG inside the page: throughput over time, latency percentiles over time and over their whole range, and how
-the clients differ. Needs matplotlib. Knows the result's shape and nothing of how it came about.
+Plots are inline SVG: throughput over time, latency percentiles over time and over their whole range, and a comparison
+of the clients. Needs matplotlib. Knows the structure of the result, not its source.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ details { margin-top: 2rem; color: #5c6670; } pre { overflow-x: auto; }
 
 
 def write_html(result: Result, document: dict[str, Any], path: Path) -> None:
-    """Write the report. Raises ToolError when matplotlib is missing or the file cannot be written."""
+    """Write the report. Raises ToolError if matplotlib is missing or the file cannot be written."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError:
         raise ToolError("--html needs matplotlib, which is missing: pip install 'matplotlib>=3.9'") from None
     mpl.use("svg")
-    # Words stay words: they are searched and read aloud, and the file is smaller.
+    # Text stays text: it is searchable and accessible to screen readers, and the file is smaller.
     mpl.rcParams.update({"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "axes.titlesize": 10})
     try:
         path.write_text(build_html(result, document), encoding="utf-8")
@@ -55,7 +55,7 @@ def write_html(result: Result, document: dict[str, Any], path: Path) -> None:
 
 
 def build_html(result: Result, document: dict[str, Any]) -> str:
-    """The whole page."""
+    """Return the complete page."""
     title = html.escape(str(document["settings"].get("title") or f"pybench {document['tool']}"))
     parts = [
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>",
@@ -150,7 +150,7 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
 
 def _log_scale(axes: Axes) -> None:
-    """A logarithmic scale of latencies, labelled with plain numbers at 1, 2 and 5."""
+    """Set a logarithmic latency scale with plain numbers at 1, 2 and 5 as labels."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -173,7 +173,7 @@ def _plots(result: Result) -> Iterator[tuple[str, Figure]]:
 
 
 def _seconds(rows: Sequence[Interval]) -> dict[int, list[Interval]]:
-    """The rows by the second in which they end: rows of all clients arise about once a second."""
+    """Return the rows by the second in which they end. Each client has about one row a second."""
     slices: dict[int, list[Interval]] = {}
     for row in rows:
         slices.setdefault(int(row.end_s), []).append(row)
@@ -185,7 +185,7 @@ def _throughput(result: Result, roles: Sequence[str]) -> Figure:
     for role in roles:
         rows = result.rows(role)
         edges = sorted({edge for row in rows for edge in (row.begin_s, row.end_s)})
-        # A row's records are spread evenly over its time, so that rows of other times add up.
+        # A row's records are spread evenly over its duration, so that rows with different bounds can be added.
         rates = [
             sum(row.records / (row.end_s - row.begin_s) for row in rows if row.begin_s <= a and b <= row.end_s)
             for a, b in itertools.pairwise(edges)
@@ -216,7 +216,7 @@ def _latency_over_time(result: Result, role: str) -> Figure:
 
 
 def _percentiles(result: Result, roles: Sequence[str]) -> Figure:
-    """Latency against the part of records that are slower, on a scale that stretches the tail."""
+    """Plot latency by percentile, on a scale that stretches the tail."""
     figure, axes = _figure(3.0)
     for role in roles:
         latencies = result.steady(role).latencies

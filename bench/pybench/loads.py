@@ -1,6 +1,6 @@
-"""The loads: one round of one kind of client against one broker, as a command whose output is figures.
+"""The loads: one round of one client against one broker, as a command whose output contains the figures.
 
-Owns the command lines, which the report prints beside the figures. Knows no turns and no ratios.
+Owns the command lines, which the report prints with the figures. Knows neither the order of rounds nor ratios.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TIMEOUT_S = 600
 
 
 class LoadError(PeerError):
-    """A load ended with a failure; the text holds the command and what it said."""
+    """A load failed. The message contains the command and its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one round has to do."""
+    """The parameters of one round."""
 
     bootstrap_servers: str
     topic: str
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one round did: `seconds`, `records`, `bytes`, and what else the load measures."""
+    """The result of one round: `seconds`, `records`, `bytes`, and further figures of the load."""
 
     command: str
     figures: dict[str, float]
@@ -57,7 +57,7 @@ def run_load(name: str, task: Task) -> Outcome:
 
 
 def plain_write(directory: Path, records: int, size: int) -> Outcome:
-    """The same bytes by `write()` to a new file in `directory`."""
+    """Write the same number of bytes with `write()` to a new file in `directory`."""
     words = [str(build_c_program()), "write", "-d", str(directory), "-n", str(records), "-s", str(size)]
     return _c_outcome(words, records * size)
 
@@ -71,7 +71,7 @@ def _run(words: list[str], *, shown: list[str] | None = None, directory: Path | 
 
 
 def _show(words: list[str]) -> str:
-    """A command as the report prints it: without this machine's folders and the Java class path."""
+    """Return a command for the report, without this machine's directories and the Java class path."""
     shown = []
     skip = False
     for word in words:
@@ -107,7 +107,7 @@ def _c_load(load: str) -> Callable[[Task], Outcome]:
 
 
 def _c_copy(task: Task) -> Outcome:
-    # Twice the memory, source and target, has been touched when the copy is timed.
+    # Touch the memory for source and target before the copy is timed.
     plain_write(Path(task.topic), 2 * task.records, int(task.properties["record_bytes"]))
     size = ["-n", str(task.records), "-s", str(task.properties["record_bytes"])]
     outcome = _c_outcome([str(build_c_program()), "copy", "-d", task.topic, *size], 0)
@@ -118,8 +118,8 @@ def _c_copy(task: Task) -> Outcome:
 
 
 def _c_consume_live(task: Task) -> Outcome:
-    """Consume what is there while more comes on the same partition."""
-    # In batches, as a producer that does not hurry sends: the processors are the consumer's.
+    """Consume existing records while a producer appends to the same partition."""
+    # linger.ms makes larger batches, so that the producer leaves the CPU to the consumer.
     steady = replace(task, records=2**31, size=100, properties={**task.properties, "linger.ms": 5})
     with subprocess.Popen(_c_words("steady", steady), stdout=subprocess.DEVNULL) as producer:
         try:
@@ -134,7 +134,7 @@ def _c_connections(task: Task) -> Outcome:
 
 
 def _c_by_connection(load: str) -> Callable[[Task], Outcome]:
-    """Connections that each do one thing, some at a time."""
+    """A load of connections that each do one operation, several at a time."""
 
     def run(task: Task) -> Outcome:
         words = [str(build_c_program()), load, "-b", task.bootstrap_servers, "-n", str(task.records), "-c", "8"]
@@ -148,7 +148,7 @@ def _c_by_connection(load: str) -> Callable[[Task], Outcome]:
 def _c_seal(task: Task) -> Outcome:
     words = [str(build_c_program()), "seal", "-n", str(task.records), "-s", str(task.size)]
     outcome = _c_outcome(words, task.records * task.size)
-    # What it costs a broker at least: its own processor time, under the names of a broker's.
+    # The minimum cost of a broker: the CPU time of this client, under the names of the broker's figures.
     cost = {f"broker_{what}_s": outcome.figures[f"client_{what}_s"] for what in ("user", "system")}
     return Outcome(outcome.command, outcome.figures | cost)
 
@@ -178,7 +178,7 @@ def _c_ends(task: Task) -> Outcome:
 
 
 def _c_read(isolation_level: str) -> Callable[[Task], Outcome]:
-    """Read a topic of transactions. All its records count, also the aborted ones, which not every reader is given."""
+    """Consume a topic with transactions. Aborted records also count, although read_committed consumers skip them."""
 
     def run(task: Task) -> Outcome:
         each, percent = (int(task.properties.get(name, 0)) for name in ("each", "aborted.percent"))
@@ -238,7 +238,7 @@ def _java_consume(task: Task) -> Outcome:
 
 
 def _pybench(words: list[str]) -> Outcome:
-    """Run a tool of ours in a process of its own, and take its CPU time."""
+    """Run a pybench tool in a process of its own, and measure its CPU time."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [str(Path(sys.executable).with_name("pybench")), *words]
         before = _children_cpu()
@@ -280,7 +280,7 @@ def _pybench_consume(task: Task) -> Outcome:
 
 
 def _client(load: str) -> Callable[[Task], Outcome]:
-    """A Python client, ours or another, in a process of its own."""
+    """Run a load of a Python client, pybroker's or another, in a process of its own."""
 
     def run(task: Task) -> Outcome:
         words = [sys.executable, "-m", "pybench.client_loads", load, task.bootstrap_servers, task.topic]
@@ -295,7 +295,7 @@ def _client(load: str) -> Callable[[Task], Outcome]:
 
 
 def _console_consume(program: str) -> Callable[[Task], Outcome]:
-    """A console command that prints a topic."""
+    """A load of a console command that prints a topic."""
 
     def run(task: Task) -> Outcome:
         words = console_loads.consume_words(program, task.bootstrap_servers, task.topic, task.records)
@@ -305,7 +305,7 @@ def _console_consume(program: str) -> Callable[[Task], Outcome]:
 
 
 def _console_produce(program: str) -> Callable[[Task], Outcome]:
-    """A console command that sends the lines of a file."""
+    """A load of a console command that sends the lines of a file."""
 
     def run(task: Task) -> Outcome:
         words = console_loads.produce_words(program, task.bootstrap_servers, task.topic)
@@ -324,9 +324,9 @@ def _spark_load(words: Words) -> Callable[[Task], Outcome]:
 
 
 def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
-    """Logs without a broker: the native core's program `storage`; `topic` is the folder to work in.
+    """A load of logs without a broker: the native core's program `storage`. `topic` is its working directory.
 
-    `numbers` are its arguments: numerals, `records` and `size`, or names of the scenario's properties.
+    `numbers` are its arguments: numbers, `records`, `size`, or names of the scenario's properties.
     """
 
     def load(task: Task) -> Outcome:
@@ -344,7 +344,7 @@ def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
 
 
 def _codec_load(peer: str) -> Callable[[Task], Outcome]:
-    """A library's batches of one codec, by the micro benchmarks' program, which stands outside of this package."""
+    """A load of one library's batches with one codec, by the micro benchmarks' program outside this package."""
 
     def load(task: Task) -> Outcome:
         words = [sys.executable, "-m", "micro.codec_rounds", peer, str(task.properties["codec"]), str(task.records)]
@@ -354,7 +354,7 @@ def _codec_load(peer: str) -> Callable[[Task], Outcome]:
 
 
 def _decisions(task: Task) -> Outcome:
-    """An authorizer's decisions in the data plane: as many principals and topics as the scenario's properties say."""
+    """Measure an authorizer's decisions in the data plane. The scenario sets the numbers of principals and topics."""
     numbers = (str(task.properties[name]) for name in ("principals", "topics", "room"))
     words = [str(_bench_program("decisions")), *numbers]
     document = json.loads(_run(words))
@@ -362,7 +362,7 @@ def _decisions(task: Task) -> Outcome:
 
 
 def _bench_program(name: str) -> Path:
-    """Build an example of the native core's benchmarks where it is out of date. Raises ArtefactError."""
+    """Build an example of the native core's benchmarks if it is out of date. Raises ArtefactError."""
     package = ["--package", "pybroker-bench", "--example", name]
     built = subprocess.run(
         ["cargo", "build", "--quiet", "--release", *package], cwd=ROOT, capture_output=True, text=True, check=False
@@ -420,11 +420,11 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     **{f"spark-scale-{tasks}": _spark_load(scale_words(tasks)) for tasks in (1, 2, 4, 8)},
     "wheel": lambda _task: Outcome(*measure_wheel()),
 }
-"""By the names that scenarios use; those that start a broker of their own are `turns.OWN_BROKER`."""
+"""Loads by the names that scenarios use. Those that start their own broker are in `turns.OWN_BROKER`."""
 
 
 def prepare(names: set[str]) -> None:
-    """Build what these loads need, so that no round pays for it. Raises MissingToolError or ArtefactError."""
+    """Build the programs of these loads before the first round. Raises MissingToolError or ArtefactError."""
     build_directory().mkdir(parents=True, exist_ok=True)
     build_c_program()
     if any(name.startswith("native-") for name in names):

@@ -1,4 +1,4 @@
-"""The `pybench` command: picks a tool, and turns what went wrong into one line and an exit status."""
+"""The `pybench` command: runs a tool, and reports an error as one line and an exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOOLS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one tool; the exit status."""
+    """Run one tool. Returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(
         prog="pybench", description="Kafka's performance tools, and comparisons of brokers."
@@ -46,13 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             importlib.import_module(module).add_options(tool)
     options = parser.parse_args(words)
     try:
-        # A pybroker that was built without load generation says so here, and not in the middle of a run.
+        # A pybroker built without load generation fails here, before the run.
         LatencyHistogram()
         return int(importlib.import_module(TOOLS[options.tool][0]).main(options))
     except (ToolError, ClientError, PeerError) as error:
         print(f"pybench {options.tool}: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader has gone, as in `| head`
+    except BrokenPipeError:  # the reader has closed the pipe, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

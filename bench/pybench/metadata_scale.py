@@ -1,9 +1,9 @@
 """The controller at scale: the cluster machine with a hundred brokers and many partitions, without network or disk.
 
-Every figure is what the controller does between an event and a published image: decide, apply, build the image that
-the next decision reads, encode the records, load them, publish. The log's write is not in it. The start reads the
-snapshot that another process has written, as a node's start does. Run in a process of its own, so that its memory, and
-the most of it, is the controller's.
+Every figure covers the controller's work from an event to a published image: decide, apply, build the image for the
+next decision, encode the records, load them, publish. It excludes the write to the log. At its start, the process loads
+a snapshot that another process has written, as a node does. It is a process of its own, so that its memory and peak
+memory are those of the controller.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BUILD, _MEASURE = "build", "measure"
 
 
 def measure_metadata_scale(partitions: int) -> tuple[str, dict[str, float]]:
-    """Have one process write a snapshot, and another one measure: the latter's command, and the figures."""
+    """Write a snapshot in one process, and measure in another. Returns the latter's command and the figures."""
     with tempfile.TemporaryDirectory(prefix="pybench-scale-") as folder:
         for step in (_BUILD, _MEASURE):
             command = [sys.executable, "-m", "pybench.metadata_scale", step, folder, str(partitions)]
@@ -60,7 +60,7 @@ def measure_metadata_scale(partitions: int) -> tuple[str, dict[str, float]]:
 
 
 class _Controller:
-    """The machine and the loader as one voter has them."""
+    """The cluster machine and the metadata loader of one voter."""
 
     def __init__(self, snapshot: Path | None = None) -> None:
         config = BrokerConfig({})
@@ -77,7 +77,7 @@ class _Controller:
         self.machine = ClusterMachine(self._settings, self.loader.image)
 
     def submit(self, event: Any) -> None:
-        """Decide and publish; the records are encoded, and written nowhere."""
+        """Decide and publish. The records are encoded but not written."""
         draft = self.machine.draft()
         outcome = draft.handle(event, 0)
         for record in outcome.records:
@@ -95,7 +95,7 @@ class _Controller:
 
 
 def _build(partitions: int) -> MetadataImage:
-    """Return the metadata of a cluster in which one broker leads `_LEADS` partitions, or all where there are fewer."""
+    """Return the metadata of a cluster in which one broker leads `_LEADS` partitions, or all if there are fewer."""
     controller = _Controller()
     for broker in range(BROKERS):
         controller.submit(_registration(broker))

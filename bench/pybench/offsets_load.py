@@ -1,4 +1,4 @@
-"""Loading of committed offsets: a broker is started on a log full of them, until its coordinator answers.
+"""Loading of committed offsets: the time after the start of a broker with many offsets until its coordinator responds.
 
 All groups share the one partition of `__consumer_offsets`; each has an offset for every partition of one topic.
 """
@@ -20,7 +20,7 @@ _AT_ONCE = 8
 
 
 def measure_offsets_load(broker: str, offsets: int) -> tuple[str, dict[str, float]]:
-    """Fill a broker with offsets, start it anew, and ask until it knows the last group's: command and figures."""
+    """Fill a broker with offsets, restart it, and wait for the last group's. Returns command and figures."""
     with tempfile.TemporaryDirectory(prefix="pybench-offsets-") as folder:
         make = Kafka if broker == "kafka" else Pybroker
         groups = max(1, offsets // _PARTITIONS)
@@ -42,7 +42,7 @@ def measure_offsets_load(broker: str, offsets: int) -> tuple[str, dict[str, floa
 
 
 async def _fill(servers: str, groups: int) -> None:
-    # A broker that opens a thousand partitions answers late, and this is not what is measured.
+    # A broker that opens a thousand partitions responds late, which is not part of the measurement.
     async with AsyncAdmin(servers, {"default.api.timeout.ms": "300000"}) as admin:
         await admin.create_topics([NewTopic("t", _PARTITIONS, 1)])
         deadline = time.monotonic() + 60
@@ -66,5 +66,5 @@ async def _has_leaders(admin: AsyncAdmin) -> bool:
     except BrokerError as error:
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        return False  # Kafka's broker learns of a topic after its controller has answered.
+        return False  # A Kafka broker learns of a topic after the response of its controller.
     return all(partition.leader >= 0 for partition in topic.partitions)

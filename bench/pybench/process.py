@@ -1,4 +1,4 @@
-"""What a process has used and holds, read from /proc. Knows no broker."""
+"""CPU time, memory and descriptors of processes, read from /proc. Knows no broker."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class CpuTime:
     system_s: float
 
     def since(self, before: CpuTime) -> CpuTime:
-        """What was used after `before` was read."""
+        """Return the CPU time used since `before`."""
         return CpuTime(self.user_s - before.user_s, self.system_s - before.system_s)
 
 
 def cpu_time(pid: int) -> CpuTime:
-    """What all threads of a process have used, also of those that ended."""
+    """Return the CPU time of all threads of a process, including ended ones."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return CpuTime(int(fields[11]) / _TICKS, int(fields[12]) / _TICKS)
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process, page cache not counted."""
+    """Return the resident memory of a process in bytes, without page cache."""
     return _kilobytes(pid, "VmRSS") * 1024
 
 
 def open_descriptors(pid: int) -> int:
-    """Files and sockets that a process has open."""
+    """Return the number of open files and sockets of a process."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """The most that it ever had resident; 0 when it is gone."""
+    """Return the peak resident memory of a process in bytes, 0 if the process has ended."""
     try:
         return _kilobytes(pid, "VmHWM") * 1024
     except OSError:
@@ -48,7 +48,7 @@ def peak_resident_bytes(pid: int) -> int:
 
 
 def program(pid: int) -> str:
-    """The name of what a process runs; empty when it is gone."""
+    """Return the name of a process's program, empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -56,10 +56,10 @@ def program(pid: int) -> str:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have."""
+    """Return the ids of all descendants of a process."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # the process ended meanwhile
             children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
     found, waiting = list[int](), [pid]
     while waiting:
@@ -76,6 +76,6 @@ def _kilobytes(pid: int, field: str) -> int:
 
 
 def congestion_control() -> str:
-    """The system's TCP congestion control."""
+    """Return the system's TCP congestion control algorithm."""
     path = Path("/proc/sys/net/ipv4/tcp_congestion_control")
     return path.read_text().strip() if path.exists() else "unknown"

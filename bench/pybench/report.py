@@ -1,6 +1,6 @@
 """`pybench report`: bench/REPORT.md from bench/results/*.json.
 
-Figures are shown as median and range of the counted rounds; verdicts are ratios taken in the same run.
+Figures are median and range of the counted rounds. Targets compare ratios within the same run.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ record. The rows of the data source share one session, which every round after t
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where from and where to."""
+    """Add options for the input and output paths."""
     parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR", help="default: bench/results")
     parser.add_argument("--report", type=Path, metavar="FILE", help="default: bench/REPORT.md")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Write the report again."""
+    """Write the report from existing results."""
     print(write(options.results, options.report))
     return 0
 
 
 def write(results: Path, report: Path | None) -> Path:
-    """Write the report of all results that are there; returns its path."""
+    """Write the report of all existing results. Returns its path."""
     pairs = []
     for scenario in read_scenarios():
         path = results / f"{scenario.id}.json"
@@ -74,7 +74,7 @@ def write(results: Path, report: Path | None) -> Path:
 
 
 def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
-    """One line for each figure that is to be reached."""
+    """Yield one line for each figure with a target."""
     for reach in scenario.reaches:
         figure = FIGURES[reach.figure]
         if not _is_measured(reach, document):
@@ -86,7 +86,7 @@ def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_measured(reach: Reach, document: dict[str, Any]) -> bool:
-    """Whether the results are of a run that had the contestant and the figure: a row may have got one since."""
+    """Return whether the results contain the contestant and the figure, which a row may have gained after the run."""
     if reach.contestant not in document["contestants"]:
         return False
     try:
@@ -104,7 +104,7 @@ def _judge(reach: Reach, document: dict[str, Any]) -> tuple[float, Summary, Summ
         theirs = summarise(reach.figure, document["contestants"][reach.baseline]["rounds"])
     if theirs.middle:
         return ours.middle / theirs.middle, ours, theirs
-    # Nothing at all is allowed: a single round with more is a miss.
+    # The limit is zero: one round above it misses the target.
     return (float("inf") if ours.high > 0 else 0.0), ours, theirs
 
 
@@ -169,13 +169,13 @@ def _section(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _taken_again(contestants: dict[str, Any]) -> str:
-    """How many rounds the host disturbed, which are not among those counted."""
-    again = max((entry.get("again", 0) for entry in contestants.values()), default=0)  # the same of each
+    """Return a note on the rounds that were repeated because of the host, which do not count."""
+    again = max((entry.get("again", 0) for entry in contestants.values()), default=0)  # equal for all contestants
     return f", {again} more not counted, as the host took the cores away" if again else ""
 
 
 def parts(contestants: dict[str, Any]) -> Iterator[str]:
-    """A table of what a round measures of its parts: longest wait and p99 of each side, and the ratio of the waits."""
+    """Yield a table of the parts of a round: longest wait and p99 of each contestant, and the ratio of the longest."""
     sides = [(name, entry["rounds"]) for name, entry in contestants.items()]
     parts = dict.fromkeys(name.partition(PART)[0] for name in sides[0][1][0] if PART in name)
     if not parts:
@@ -194,7 +194,7 @@ def parts(contestants: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_processor(document: dict[str, Any]) -> str:
-    # Not every result that is kept names it.
+    # Older results do not contain the processor.
     return f" of {document['processor']}" if "processor" in document else ""
 
 

@@ -1,7 +1,7 @@
-"""Restarts of a broker that holds much: seconds from the start of its process to its first answers, and of its stop.
+"""Restarts of a broker with much data: seconds from process start to the first responses, and of the shutdown.
 
-A directory is filled once for a contestant and used in every round. Recovery points are not written down meanwhile, on
-either side, so that a restart after a kill finds in each round what it found in the first: everything to be checked.
+A directory is filled once for a contestant and used in every round. Neither broker checkpoints recovery points
+meanwhile, so that each restart after a kill has to recover all data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECORD_BYTES = 1024
 
 
 class Restarts:
-    """The brokers of one scenario, each with its filled directory; none runs between two turns."""
+    """The brokers of one scenario, each with its filled directory. No broker runs between two restarts."""
 
     def __init__(self, properties: Mapping[str, Any], records: int) -> None:
         self._partitions = int(properties.get("partitions", 1))
@@ -40,19 +40,19 @@ class Restarts:
         # Whether each partition gets one more record between a start and the stop that follows.
         self._written = bool(properties.get("written", False))
         self._each = records // self._partitions
-        # By contestant: how many records every partition holds.
+        # The number of records in every partition, by contestant.
         self._held: dict[str, int] = {}
         self._nodes: dict[str, Kafka | Pybroker] = {}
         self._folders = ExitStack()
 
     def close(self) -> None:
-        """Stop what runs and remove the directories."""
+        """Stop the running brokers and remove the directories."""
         for node in self._nodes.values():
             node.stop()
         self._folders.close()
 
     def turn(self, broker: str) -> tuple[str, Figures]:
-        """Start a broker and end it again: its command and the figures of both."""
+        """Start and stop a broker. Returns its command and the figures of both."""
         node = self._nodes.get(broker) or self._fill(broker)
         measured = _start(node, self._partitions, self._held[broker])
         if self._written:
@@ -76,7 +76,7 @@ class Restarts:
 
 
 def _append(servers: str, partitions: int, each: int) -> None:
-    """Append so many records to every partition."""
+    """Append `each` records to every partition."""
     with Producer(servers, _FILL) as producer:
         load = LoadGenerator(producer)
         for partition in range(partitions):
@@ -84,20 +84,20 @@ def _append(servers: str, partitions: int, each: int) -> None:
 
 
 def _end(node: Kafka | Pybroker, *, killed: bool) -> Figures:
-    """Stop or kill the node; how long it takes until the process has ended."""
+    """Stop or kill the node. Measures the time until its process ends."""
     begun = time.monotonic()
     if killed:
         node.kill()
     else:
         node.stop()
     took = time.monotonic() - begun
-    # What is left to be written shall not be written while the next start is measured.
+    # Write back dirty pages here, not during the measurement of the next start.
     os.sync()
     return {"stop_s": took}
 
 
 def _start(node: Kafka | Pybroker, partitions: int, each: int) -> Figures:
-    """Start the node: until Metadata is answered at all, and until all partitions have leaders and the last is read."""
+    """Start the node. Measures the time to a Metadata response, and to the leaders and the last end offset."""
     begun = time.monotonic()
     node.start()
     await_metadata(node.bootstrap_servers)

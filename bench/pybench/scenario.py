@@ -1,6 +1,6 @@
-"""Scenarios: what is run, against what it is held, which figure is to be reached. Read from `bench/scenarios/*.toml`.
+"""Scenarios: the loads to run, their baselines and the target figures. Read from `bench/scenarios/*.toml`.
 
-Knows how a scenario is written, not how it is run.
+Knows the format of scenario files, not how scenarios are run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pybroker.cli.perf.options import ToolError
 
 DIRECTORY = BENCH / "scenarios"
 LIMIT = "limit"
-"""A baseline that is a number, not a contestant."""
+"""The name of a baseline that is a number instead of a contestant."""
 PLAIN_WRITE = "plain write"
-"""The contestant that a row with `plain_write` has beside its own."""
+"""The additional contestant of a row with `plain_write`."""
 BROKERS: Final = "brokers"
 SPARK: Final = "spark"
 Suite = Literal["brokers", "spark"]
@@ -33,13 +33,13 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     name: str
     broker: str
-    """`pybroker`, `kafka`, one of either with other settings (`pybench.compare.VARIANTS`), `sink`, or `none`."""
+    """`pybroker`, `kafka`, a variant of either (`pybench.compare.VARIANTS`), `sink`, or `none`."""
     load: str
-    """A name of `pybench.loads.LOADS`."""
+    """A key of `pybench.loads.LOADS`."""
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a figure of a contestant is to reach, as a ratio to the baseline's or to plain write()."""
+    """The target of a contestant's figure, as a ratio to the baseline's or to plain write()."""
 
     figure: str
     contestant: str
@@ -48,14 +48,14 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     at_most: float | None = None
     note: str = ""
     limit: float | None = None
-    """With the baseline `limit`: the value itself that the ratio is taken to; with 0 no round may be above it."""
+    """The value of the baseline `limit`, the denominator of the ratio. With 0, no round may exceed it."""
 
     def is_met(self, ratio: float) -> bool:
-        """Whether a measured ratio reaches it."""
+        """Whether a measured ratio meets the target."""
         return (self.at_least is None or ratio >= self.at_least) and (self.at_most is None or ratio <= self.at_most)
 
     def text(self) -> str:
-        """The bound in a table."""
+        """Return the bound as text for a table."""
         if self.limit is not None:
             sign = "≤" if self.at_least is None else "≥"
             return f"{sign} {self.limit:g}{' ' + self.note if self.note else ''}"
@@ -69,31 +69,31 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One row of the comparison."""
 
     id: str
-    """The file's name, without its suffix; no key of the file."""
+    """The name of the file without its suffix. Not a key of the file."""
     title: str
     contestants: tuple[Contestant, ...]
     reaches: tuple[Reach, ...] = msgspec.field(default=(), name="reach")
     figures: tuple[str, ...]
-    """The figures that the report shows, the most important first."""
+    """The figures in the report, most important first."""
     records: int
     quick_records: int
     rounds: int = 0
-    """Counted rounds that the row has at least, where they scatter more than others; a quick run has its own number."""
+    """Minimum number of counted rounds, for rows with large variance. Quick runs ignore it."""
     size: int = 0
     fill: bool = False
-    """The topic is filled once, before the rounds, and not deleted between them."""
+    """Whether the topic is filled once before the rounds and kept between them."""
     plain_write: bool = False
     alone: bool = False
-    """One contestant after the other, the others' brokers stopped; otherwise in turns, beside idle ones."""
+    """Whether contestants run one after the other, with other brokers stopped. Otherwise rounds are interleaved."""
     properties: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the load."""
     suite: Suite = BROKERS
-    """What is compared; a run takes the rows of one suite."""
+    """The suite of the row. A run covers the rows of one suite."""
     remark: str = ""
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read one file. Raises ToolError, naming the file, the key, its value and what would be right."""
+    """Read one file. Raises ToolError with the file, the key, its value and the expected value."""
     try:
         document = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
@@ -113,7 +113,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _explain(message: str, value: Any) -> str:
-    """msgspec's message behind the key and the value that it is about."""
+    """Return msgspec's message, prefixed with the key and its value."""
     found = _PATH.search(message)
     if not found:
         return message
@@ -123,5 +123,5 @@ def _explain(message: str, value: Any) -> str:
 
 
 def read_scenarios(directory: Path = DIRECTORY) -> list[Scenario]:
-    """Every scenario, in the order of the files' names."""
+    """Return every scenario, in the order of file names."""
     return [read_scenario(path) for path in sorted(directory.glob("*.toml"))]

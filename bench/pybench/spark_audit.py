@@ -1,6 +1,6 @@
-"""`spark-audit`: proves of what load generators sent that each record is in its topic exactly once, as a Spark job.
+"""`spark-audit`: a Spark job that verifies that each record of a load is in its topic exactly once.
 
-Everything is `pybroker_spark.audit.job`'s; here is the word of the command line.
+Owns only the command line. `pybroker_spark.audit.job` is the implementation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the job."""
+    """Add the options of the job."""
     try:
         _job().add_options(parser)
     except ModuleNotFoundError as error:
@@ -19,7 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Audit; 0 when every record is there once, 1 when not, 2 when the load's report cannot be read."""
+    """Run the audit. Returns 0 if every record exists once, 1 if not, 2 if the load's report cannot be read."""
     return int(_job().main(options))
 
 

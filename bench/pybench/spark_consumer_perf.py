@@ -1,7 +1,7 @@
-"""kafka-consumer-perf-test as one Spark job: partitions, or a group's members, dealt to as many tasks.
+"""kafka-consumer-perf-test as one Spark job: partitions, or members of a group, distributed to tasks.
 
-Kafka's options and lines for all tasks together, and a line for each; `--num-records` is the total. Without `--group`
-the partitions are assigned, balanced by what they hold.
+It has Kafka's options, and prints Kafka's lines for all tasks together and a line for each. `--num-records` is the
+total. Without `--group`, the partitions are assigned, balanced by their number of records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's, and Spark's."""
+    """Add Kafka's and Spark's options."""
     consumer_perf.add_options(parser)
     parser.add_argument(
         "--stamped", action="store_true", help="Take latencies from the stamps of records that a load generator made."
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0 also when fewer records came than were asked for, as Kafka's tool does, 1 when a task was lost."""
+    """Run the load. Returns 1 if a task was lost, else 0, even if too few records arrived, as Kafka's tool does."""
     wanted, word = consumer_perf.read_wanted(options)
     for name in ("print_metrics", "show_detailed_stats"):
         if getattr(options, name):
@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def find_held(options: argparse.Namespace, properties: dict[str, str]) -> dict[TopicPartition, tuple[int, int]]:
-    """By partition, its first offset and how many records it holds. Raises ToolError or BrokerError."""
+    """Return the first offset and the number of records of each partition. Raises ToolError or BrokerError."""
     partitions = consumer_perf.find_partitions(options, properties)
     with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         ends = admin.list_offsets(dict.fromkeys(partitions, LATEST))
@@ -64,7 +64,7 @@ def find_held(options: argparse.Namespace, properties: dict[str, str]) -> dict[T
 
 
 def deal_partitions(held: dict[TopicPartition, tuple[int, int]], tasks: int) -> list[list[TopicPartition]]:
-    """The fullest partition first, each to the task that has least so far."""
+    """Assign partitions to tasks: largest first, each to the task with the fewest records so far."""
     shares: list[list[TopicPartition]] = [[] for _ in range(tasks)]
     weights = [0] * tasks
     for partition in sorted(held, key=lambda each: (-held[each][1], each.topic, each.partition)):
@@ -81,7 +81,7 @@ def build_plan(
     tasks: int,
     wanted: int,
 ) -> LoadPlan:
-    """One consumer a task. Raises ToolError where there are more than partitions to assign."""
+    """Plan one consumer for each task. Raises ToolError if there are more tasks than partitions to assign."""
     load = spark_options.import_load()
     topic, idle_s = options.topic or options.include, options.timeout / 1000
     common = {"bootstrap_servers": options.bootstrap_server, "topic": topic, "idle_s": idle_s}
@@ -117,7 +117,7 @@ def build_plan(
 
 
 def report(result: Result, options: argparse.Namespace, properties: dict[str, str], wanted: tuple[int, str]) -> int:
-    """Print Kafka's header and row for all, a line for each task, and write the files."""
+    """Print Kafka's header and row for the total and a line for each task, and write the files."""
     for line in client_lines(result, "consumer"):
         print(line)
     total = result.total("consumer")

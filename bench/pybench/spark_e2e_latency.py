@@ -1,8 +1,8 @@
 """kafka-e2e-latency with many producers and many consumers at once, as one Spark job.
 
-Producers stamp each record with the time at which the schedule says it is due; consumers that wait for them take the
-latency from the stamp, so that nobody's being late is left out (no coordinated omission). Kafka's options and lines;
-the clocks of the machines have to agree, and a difference of more than 50 ms is printed.
+Producers stamp each record with its scheduled time, and consumers compute the latency from the stamp, so that delays of
+producers count (no coordinated omission). It has Kafka's options and output lines. The clocks of the machines have to
+be synchronised: a difference of more than 50 ms is printed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLOCKS_APART_S = 0.05
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's named options, how many clients, and Spark's."""
+    """Add Kafka's named options, the numbers of clients, and Spark's options."""
     add = parser.add_argument
     add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
     add("--topic", required=True, metavar="TOPIC", help="REQUIRED: The topic to use for the test.")
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0 when every record that was acknowledged came back, 1 when not."""
+    """Run the load. Returns 0 if every acknowledged record was consumed, 1 if not."""
     check(options)
     spark_options.check(options)
     properties = read_config_file(options.command_config)
@@ -68,7 +68,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """That the numbers are of use. Raises ToolError."""
+    """Check the numbers in the options. Raises ToolError."""
     least = spark_options.import_load().STAMP_BYTES
     if options.record_size < least:
         raise ToolError(f"--record-size must be at least {least}: a stamp takes as many bytes")
@@ -81,7 +81,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def build_plan(options: argparse.Namespace, properties: dict[str, str], partitions: list[int], tasks: int) -> LoadPlan:
-    """Producers and consumers, dealt to the tasks in turns; consumers begin where the partitions end now."""
+    """Plan producers and consumers for the tasks. Consumers start at the current end offsets."""
     load = spark_options.import_load()
     with Admin(options.bootstrap_server, AdminSettings.acting(properties)) as admin:
         where = [TopicPartition(options.topic, index) for index in partitions]
@@ -122,7 +122,7 @@ def build_plan(options: argparse.Namespace, properties: dict[str, str], partitio
 
 
 def report(result: Result, options: argparse.Namespace, properties: dict[str, str]) -> int:
-    """Print each client's line and Kafka's two of the latencies, and write the files."""
+    """Print a line for each client and Kafka's two latency lines, and write the files."""
     for role in ("producer", "consumer"):
         for line in client_lines(result, role):
             print(line)
@@ -134,7 +134,7 @@ def report(result: Result, options: argparse.Namespace, properties: dict[str, st
 
 
 def print_latencies(result: Result) -> None:
-    """Average and percentiles of the way to the consumers, as Kafka's tool prints them."""
+    """Print the average and percentiles of the end-to-end latency in the format of Kafka's tool."""
     read = result.steady("consumer")
     if read.latencies.count:
         print(f"Avg latency: {read.latency_sum_us / read.latencies.count / 1000:.4f} ms")
@@ -143,7 +143,7 @@ def print_latencies(result: Result) -> None:
 
 
 def report_clocks(result: Result) -> None:
-    """Say when the clocks of tasks are so far apart that latencies across them mean little."""
+    """Print a warning if the clocks of the tasks differ too much for meaningful latencies."""
     differences = result.clock_differences_s.values()
     apart = max(differences) - min(differences) if differences else 0.0
     if apart > _CLOCKS_APART_S:
@@ -151,7 +151,7 @@ def report_clocks(result: Result) -> None:
 
 
 def report_missing(result: Result, expected: int) -> int:
-    """Say what was acknowledged and not read, or ended early; the exit status."""
+    """Print missing records and early ends. Returns the exit status."""
     written, read = result.total("producer"), result.total("consumer")
     missing = expected - read.records
     if result.is_whole() and missing <= 0 and not any(client.timed_out for client in result.clients):

@@ -1,6 +1,6 @@
-"""What the Spark tools show while a load runs, and at its end: Kafka's lines in total, and one for each client.
+"""Output of the Spark tools during and after a load: Kafka's lines for the total, and one for each client.
 
-Knows the board's and the result's shape, not where they come from.
+Knows the structure of the board and the result, not their source.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Follower:
-    """Prints Kafka's window line of all producers' intervals, and moves the bar; called several times a second."""
+    """Prints Kafka's window line for all producers and updates the progress bar. Called several times a second."""
 
     def __init__(self, role: str, bar: ProgressBar, reporting_interval_s: float, waits: Waits) -> None:
         self._role, self._bar, self._interval_s, self._waits = role, bar, reporting_interval_s, waits
         self._began: float | None = time.monotonic()
-        """When the tasks were asked for; None once they have begun."""
+        """The time of the request for tasks. None once the tasks have started."""
         self._window = Window(0.0)
         self._taken = 0
         self._records = 0
 
     def __call__(self, board: Board, elapsed_s: float) -> None:
-        """Show what is waited for, or what the board has more than before."""
+        """Show the progress of task starts, or process new intervals of the board."""
         if self._began is not None:
             if not elapsed_s:
                 there = sum(client.state != "waiting" for client in board.clients)
@@ -47,7 +47,7 @@ class Follower:
     def _take(self, row: Interval) -> None:
         window = self._window
         if row.begin_s - window.start >= self._interval_s and window.records:
-            # Every client's rows of the time before have come: each sends its next one as much later as this one's.
+            # All clients have sent their rows for the previous window: they report at the same interval.
             self.print_window(row.begin_s)
             window = self._window
         window.records += row.records
@@ -57,14 +57,14 @@ class Follower:
         self._records += row.records
 
     def print_window(self, now_s: float) -> None:
-        """Print the window, and begin another."""
+        """Print the window and start the next one."""
         if self._role == "producer":
             self._bar.say(self._window.line(now_s))
         self._window = Window(now_s)
 
 
 def producer_line(total: Total, *, steady_state: bool = False) -> str:
-    """Kafka's summary."""
+    """Return Kafka's summary line."""
     p50, p95, p99, p999 = (total.latencies.at_quantile(quantile) // 1000 for quantile in QUANTILES)
     sum_ms, max_ms = total.latency_sum_us / 1000, total.latency_max_us / 1000
     return formats.producer_total(
@@ -74,7 +74,7 @@ def producer_line(total: Total, *, steady_state: bool = False) -> str:
 
 
 def client_lines(result: Result, role: str) -> Iterator[str]:
-    """One line for each client of a role: what it has measured, and how it ended where that was not as planned."""
+    """Yield one line for each client of a role: its figures, and its end state if the client did not complete."""
     for standing in result.of_role(role):
         total = result.of_client(standing)
         line = producer_line(total) if role == "producer" else consumer_line(total)
@@ -86,7 +86,7 @@ def _name(result: Result, standing: Standing) -> str:
 
 
 def _disturbance(standing: Standing) -> str:
-    """What it has met of brokers that went away, where it has met anything."""
+    """Return the client's retries and leader changes as text, empty if there were none."""
     met = standing.disturbance
     if met is None or not (met.retries or met.leader_changes):
         return ""
@@ -103,7 +103,7 @@ def _fate(standing: Standing) -> str:
 
 
 def consumer_line(total: Total) -> str:
-    """What a client has read, in words like the producer's."""
+    """Return a summary line of consumed records in the format of the producer's."""
     rate, volume = formats.ratio(total.records, total.seconds), formats.ratio(total.bytes, total.seconds) / formats.MB
     line = f"{total.records} records read, {formats.fixed(rate, 6)} records/sec ({formats.fixed(volume, 2)} MB/sec)"
     if not total.latencies.count:

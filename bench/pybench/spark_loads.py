@@ -1,6 +1,6 @@
-"""The loads of the suite `spark`: command lines of the Spark tools, and the rows of the data source, in one session.
+"""The loads of the suite `spark`: command lines of the Spark tools, and the data source rows of one session.
 
-Knows no broker's process and no turns, but those that `pybench.spark_source` takes itself.
+Must not know broker processes or the order of rounds. `pybench.spark_source` interleaves its own rounds.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pybench.scenario import Scenario
 from pybroker.client import LoadGenerator, Producer
 
 TOGETHER = "source-"
-"""Loads of this beginning are measured in one session, in turns of its own; the rest of the name is the row's."""
+"""Prefix of loads that one session measures with its own rounds. The rest of the name is that of the row."""
 _TIMEOUT_S = 3600
 _DEFAULTS = {"batch.size": "1000000", "linger.ms": "5", "acks": "all", "max.request.size": "2000000"}
 _OF_THE_ROW = frozenset({"master", "tasks", "partitions", "rate", "warm_up"})
-"""Properties of a scenario that are no client's."""
+"""Properties of a scenario that are not client properties."""
 
 Words = Callable[[str, str, int, int, Mapping[str, Any]], list[str]]
-"""From servers, topic, records, size and the scenario's properties to the words of a tool."""
+"""Maps servers, topic, records, size and the scenario's properties to the command line of a tool."""
 
 
 def produce_words(client: str) -> Words:
-    """`spark-producer-perf` with that client inside."""
+    """Return the command line of `spark-producer-perf` with this client."""
 
     def words(servers: str, topic: str, records: int, size: int, properties: Mapping[str, Any]) -> list[str]:
         return [*_produce(servers, topic, records, size, properties), "--throughput", "-1", "--client", client]
@@ -36,7 +36,7 @@ def produce_words(client: str) -> Words:
 
 
 def scale_words(tasks: int) -> Words:
-    """`spark-producer-perf` with so many tasks, each at the scenario's rate for its share of the time."""
+    """Return the command line of `spark-producer-perf` with this many tasks, each at the scenario's rate."""
 
     def words(servers: str, topic: str, records: int, size: int, properties: Mapping[str, Any]) -> list[str]:
         rate, given = int(properties["rate"]), {**properties, "tasks": tasks}
@@ -53,7 +53,7 @@ def _produce(servers: str, topic: str, records: int, size: int, properties: Mapp
 
 
 def consume_words(servers: str, topic: str, records: int, _size: int, properties: Mapping[str, Any]) -> list[str]:
-    """`spark-consumer-perf` of the whole topic."""
+    """Return the command line of `spark-consumer-perf` for the whole topic."""
     words = ["spark-consumer-perf", "--topic", topic, "--num-records", str(records), "--bootstrap-server", servers]
     return [*words, *_spark(properties)]
 
@@ -63,7 +63,7 @@ def _spark(properties: Mapping[str, Any]) -> list[str]:
 
 
 def fill_partitions(servers: str, topic: str, partitions: int, records: int, size: int) -> None:
-    """Write `records` random values, as many to each partition, in full batches."""
+    """Write `records` random values in full batches, evenly to the partitions."""
     with Producer(servers, {**_DEFAULTS, "linger.ms": "1000"}) as producer:
         load = LoadGenerator(producer)
         for partition in range(partitions):
@@ -72,7 +72,7 @@ def fill_partitions(servers: str, topic: str, partitions: int, records: int, siz
 
 
 def measure_rows(scenario: Scenario, *, rounds: int, warm_up: int, records: int) -> dict[str, Any]:
-    """Every contestant's rounds, by one run of `pybench.spark_source`. Raises PeerError."""
+    """Measure the rounds of every contestant in one run of `pybench.spark_source`. Raises PeerError."""
     rows = {contestant.name: contestant.load.removeprefix(TOGETHER) for contestant in scenario.contestants}
     words = [sys.executable, "-m", "pybench.spark_source", "--master", str(scenario.properties["master"])]
     words += ["--records", str(records), "--rounds", str(rounds), "--warm-up", str(warm_up)]

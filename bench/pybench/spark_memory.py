@@ -1,7 +1,7 @@
-"""A data source that reads nothing: the limit of what any Arrow source can reach on a machine.
+"""A data source that reads from memory: the upper limit of any Arrow source on a machine.
 
-Each task yields one batch again and again, with the columns and sizes of the benchmark's topic, made once: what it
-takes is Spark's own cost. Imported by `pybench.spark_source` only where PySpark is, and by Spark's workers.
+Each task repeatedly yields one prebuilt batch with the columns and sizes of the benchmark's topic, so that the time is
+Spark's own cost. Imported by Spark's workers, and by `pybench.spark_source` only if PySpark is installed.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 BATCH_ROWS = 10_000
-"""As many as the data source `pybroker` hands over at a time."""
+"""The batch size of the data source `pybroker`, in rows."""
 
 
 class MemoryDataSource(DataSource):
-    """`spark.read.format("pybench-memory")` with the options `rows`, `tasks` and `size`; the schema is the caller's."""
+    """`spark.read.format("pybench-memory")` with the options `rows`, `tasks` and `size`. The caller sets the schema."""
 
     @classmethod
     def name(cls) -> str:
-        """The word for `format`."""
+        """The name for `format`."""
         return "pybench-memory"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """Return the reader for `spark.read`."""
         return _MemoryReader(dict(self.options), schema.fieldNames())
 
 
@@ -35,11 +35,11 @@ class _MemoryReader(DataSourceReader):
         self.columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        """Equal shares."""
+        """Return partitions of equal size."""
         return [InputPartition(self.rows // self.tasks + (task < self.rows % self.tasks)) for task in range(self.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """One batch, and again, and the rest of it."""
+        """Yield the same batch repeatedly, and a slice of it for the remaining rows."""
         batch = _batch(self.columns, self.size)
         whole, rest = divmod(partition.value, BATCH_ROWS)
         for _ in range(whole):

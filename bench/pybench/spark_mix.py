@@ -1,7 +1,7 @@
-"""`spark-mix`: a scenario of producers and consumers at once, read from TOML, as one Spark job.
+"""`spark-mix`: a scenario of concurrent producers and consumers, read from TOML, as one Spark job.
 
-The format is `pybroker_spark.load.mix`'s. Topics that are missing are made. Prints Kafka's lines in total and for each
-client, and the latencies from stamp to arrival.
+`pybroker_spark.load.mix` defines the format. Missing topics are created. Prints Kafka's lines for the total and for
+each client, and the latencies from stamp to arrival.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The scenario, the cluster, and Spark's."""
+    """Add options for the scenario, the cluster and Spark."""
     add = parser.add_argument
     add("scenario", type=Path, metavar="FILE", help="The scenario, a TOML file.")
     add("--bootstrap-server", required=True, metavar="SERVER", help="REQUIRED: The server(s) to connect to.")
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0 when everything that was acknowledged was read, 1 when not."""
+    """Run the load. Returns 0 if every acknowledged record was consumed, 1 if not."""
     load = spark_options.import_load()
     mix = importlib.import_module("pybroker_spark.load.mix")
     spark_options.check(options)
@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def have_topics(admin: Admin, topics: tuple[Topic, ...]) -> dict[str, list[int]]:
-    """By topic, where each of its partitions ends now; topics that are missing are made."""
+    """Create missing topics. Returns the current end offsets of each topic's partitions."""
     ends: dict[str, list[int]] = {}
     for topic in topics:
         try:
@@ -95,7 +95,7 @@ def have_topics(admin: Admin, topics: tuple[Topic, ...]) -> dict[str, list[int]]
 
 
 def place_groups(admin: Admin, scenario: Scenario, ends: dict[str, list[int]]) -> None:
-    """Have groups begin where the partitions end now, however late their members join."""
+    """Commit the current end offsets for the groups, so that late members also start there."""
     for consumers in scenario.consumers:
         if consumers.group:
             offsets = {TopicPartition(consumers.topic, p): end for p, end in enumerate(ends[consumers.topic])}
@@ -103,13 +103,13 @@ def place_groups(admin: Admin, scenario: Scenario, ends: dict[str, list[int]]) -
 
 
 def count_planned(scenario: Scenario) -> int:
-    """How many records the rates come to; 0 where a producer has none."""
+    """Return the number of records that the rates yield, 0 if a producer has no rate."""
     rate = sum(producers.rate for producers in scenario.producers)
     return round(sum(rate * step.rate * step.seconds for step in scenario.steps)) if rate < math.inf else 0
 
 
 def count_expected(result: Result, scenario: Scenario) -> int:
-    """How many records consumers should have read: each table of them all that its topic was given."""
+    """Return the number of records that consumers should read: each `consumers` entry reads its whole topic."""
     given: dict[str, int] = {}
     for each in result.acknowledged():
         given[each.topic] = given.get(each.topic, 0) + each.acknowledged
@@ -117,7 +117,7 @@ def count_expected(result: Result, scenario: Scenario) -> int:
 
 
 def report(result: Result, scenario: Scenario, options: argparse.Namespace, properties: dict[str, str]) -> int:
-    """Print each client's line and the totals, and write the files."""
+    """Print a line for each client and the totals, and write the files."""
     print(scenario.title)
     for role in ("producer", "consumer"):
         for line in client_lines(result, role):

@@ -1,4 +1,4 @@
-"""What the Spark tools' command lines share, and the session that they ask for.
+"""Shared command line options of the Spark tools, and their Spark session.
 
 PySpark and `pybroker_spark` are imported when a tool runs, not before: `pybench` installs and works without them.
 """
@@ -25,7 +25,7 @@ _LONGEST_INTERVAL_S = 1.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where the load runs, and what is written of it."""
+    """Add options for the master, the tasks and the output files."""
     add = parser.add_argument
     add(
         "--master",
@@ -50,12 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def ways(options: argparse.Namespace) -> dict[str, bool]:
-    """How a load's tasks reach the driver and the brokers, as `load.run` takes it."""
+    """Return the arguments of `load.run` for the connections of tasks to the driver and the brokers."""
     return {"channel_tls": options.channel_tls, "delegation_token": options.delegation_token}
 
 
 def check(options: argparse.Namespace) -> None:
-    """That a load can begin and its files be written, before either is tried. Raises ToolError."""
+    """Check the options and the output paths before the load starts. Raises ToolError."""
     if options.tasks is not None and options.tasks < 1:
         raise ToolError(f"--tasks {options.tasks}: must be at least 1")
     if options.reporting_interval <= 0:
@@ -72,7 +72,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def import_load() -> Any:
-    """`pybroker_spark.load`. Raises ToolError, saying what to install."""
+    """Import `pybroker_spark.load`. Raises ToolError, with the package to install, if it is missing."""
     try:
         importlib.import_module("pyspark")
         return importlib.import_module("pybroker_spark.load")
@@ -84,9 +84,9 @@ def import_load() -> Any:
 
 @contextlib.contextmanager
 def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
-    """A Spark session at `--master`, which ends with the tool, or the one that is running, which goes on.
+    """Yield the active Spark session, or a new one at `--master`, which is stopped at the end.
 
-    Raises ToolError when it cannot be had.
+    Raises ToolError if no session can be created.
     """
     import_load()
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def open_session(options: argparse.Namespace) -> Iterator[SparkSession]:
 
 @contextlib.contextmanager
 def reported_errors() -> Iterator[None]:
-    """What a load cannot be run for, as the tools report errors."""
+    """Convert LoadError to ToolError."""
     load = import_load()
     try:
         yield
@@ -123,7 +123,7 @@ def reported_errors() -> Iterator[None]:
 
 
 def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | None = None) -> int:
-    """How many tasks: as asked for, or one a slot, but no more than `most`."""
+    """Return the number of tasks: that of `--tasks` or one for each slot, at most `most`."""
     load = import_load()
     with options.waits.wait("slots"):
         tasks: int = options.tasks or max(1, load.settled_slots(load.context_of(spark)))
@@ -131,10 +131,10 @@ def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | N
 
 
 def interval_s(options: argparse.Namespace) -> float:
-    """How often clients report: at least once in `--reporting-interval`, and once a second."""
+    """Return the interval of client reports in seconds: at most `--reporting-interval`, and at most one second."""
     return float(min(_LONGEST_INTERVAL_S, options.reporting_interval / 1000))
 
 
 def new_run() -> int:
-    """A number for this run, so that its producers are distinct from those of other runs."""
+    """Return a number for this run that distinguishes its producers from those of other runs."""
     return int(time.time())

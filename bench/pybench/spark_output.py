@@ -1,7 +1,7 @@
-"""What the Spark tools write of a load: the JSON document, and Parquet of every interval and of what was acknowledged.
+"""Output files of the Spark tools: a JSON document, and Parquet files of intervals and acknowledged records.
 
-The schema of `acknowledged` is what an audit starts from: with `failed` 0 and `complete` true, a partition holds every
-sequence from 0 to `acknowledged` - 1 of that producer's stamps. Prints nothing.
+An audit reads `acknowledged`: with `failed` 0 and `complete` true, a partition contains every sequence from 0 to
+`acknowledged` - 1 of that producer's stamps. Prints nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pybroker_spark.load import Interval, Result, Standing, Total
 
 _PATIENCE_MS = 5_000
-"""For the question about versions: a broker that has gone by then keeps nobody waiting."""
+"""Timeout of the version query, short in case the broker has ended."""
 
 
 def write_files(result: Result, options: argparse.Namespace, settings: dict[str, Any]) -> None:
-    """Write what the options ask for: `--parquet`, `--html`, `--json`."""
+    """Write the requested files: `--parquet`, `--html`, `--json`."""
     document = build_document(result, options, settings)
     if options.parquet is not None:
         write_parquet(result, options.parquet)
@@ -41,7 +41,7 @@ def write_files(result: Result, options: argparse.Namespace, settings: dict[str,
 
 
 def build_document(result: Result, options: argparse.Namespace, settings: dict[str, Any]) -> dict[str, Any]:
-    """The JSON document: sums of each role, each client's, and what was acknowledged by partition."""
+    """Return the JSON document: figures of each role and client, and acknowledged records by partition."""
     return {
         "tool": options.tool,
         "master": options.master,
@@ -63,7 +63,7 @@ def build_document(result: Result, options: argparse.Namespace, settings: dict[s
 
 
 def _versions(result: Result) -> dict[str, str]:
-    """Of what took part beside Spark. A broker reports no version but the levels of its cluster's features."""
+    """Return the versions of the components other than Spark. For brokers, the feature levels of the cluster."""
     found = {"pybroker": pybroker.__version__, "python": platform.python_version()}
     limits = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
     client = result.plan.clients[0]
@@ -80,12 +80,12 @@ def _roles(result: Result) -> list[str]:
 
 
 def _main(result: Result) -> dict[str, Any]:
-    """The figures of the only role, or of what was read where records were written and read, as the other tools."""
+    """Return the figures of the only role, or with both roles those of the consumers, as in the other tools."""
     return _role(result, _roles(result)[-1])
 
 
 def total_figures(total: Total) -> dict[str, Any]:
-    """A total, with the names that the other tools' documents have."""
+    """Return the figures of a total, with the names in the documents of the other tools."""
     seconds = total.seconds or float("nan")
     return figures(total, [total.latencies.at_quantile(q) for q in QUANTILES], seconds)
 
@@ -106,7 +106,7 @@ def _client(result: Result, standing: Standing) -> dict[str, Any]:
 
 
 def _interval(row: Interval) -> dict[str, Any]:
-    """A row without its histogram, but with what that says."""
+    """Return a row with percentiles in place of its histogram."""
     values: dict[str, Any] = {**asdict(row)}
     del values["histogram"]
     latencies = row.latencies()
@@ -116,7 +116,7 @@ def _interval(row: Interval) -> dict[str, Any]:
 
 
 def write_parquet(result: Result, directory: Path) -> None:
-    """`intervals.parquet` and `acknowledged.parquet` in a directory, which is made. Raises ToolError."""
+    """Create the directory and write `intervals.parquet` and `acknowledged.parquet`. Raises ToolError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -130,7 +130,7 @@ def write_parquet(result: Result, directory: Path) -> None:
 
 
 def interval_table(result: Result) -> pyarrow.Table:
-    """Every interval: times in seconds from the start, the histogram in HdrHistogram's V2 encoding, its percentiles."""
+    """Return all intervals: seconds from the start, histograms in HdrHistogram's V2 encoding, and percentiles."""
     import pyarrow as pa
 
     columns: list[tuple[str, Any]] = [

@@ -1,8 +1,8 @@
-"""kafka-producer-perf-test as one Spark job: the records and the rate are dealt to producers in as many tasks.
+"""kafka-producer-perf-test as one Spark job: records and rate are divided among the producers of its tasks.
 
-Kafka's options and lines, for all tasks together and for each; `--num-records`, `--throughput` and `--warmup-records`
-are totals. `--transactional-id` is the beginning of each task's id, which ends with the task's number. Latency counts
-from when a record is due by the schedule, where `--throughput` makes one.
+It has Kafka's options, and prints Kafka's lines for all tasks together and for each. `--num-records`, `--throughput`
+and `--warmup-records` are totals. `--transactional-id` is a prefix: each task appends its number. With `--throughput`,
+latency counts from the scheduled time of a record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Kafka's, and Spark's."""
+    """Add Kafka's and Spark's options."""
     producer_perf.add_options(parser)
     parser.add_argument(
         "--client",
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run; 0, or 1 when records were lost, a task was, or nothing could be sent."""
+    """Run the load. Returns 0, or 1 if records or a task were lost, or nothing could be sent."""
     properties = producer_perf.read_properties(options)
     check(options)
     spark_options.check(options)
@@ -62,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """That the options fit each other. Raises ToolError."""
+    """Check that the options are consistent. Raises ToolError."""
     if options.record_size is None:
         raise ToolError("spark-producer-perf makes its records in the tasks: use --record-size, not a payload")
     if options.stamped and options.record_size < (least := spark_options.import_load().STAMP_BYTES):
@@ -74,8 +74,8 @@ def check(options: argparse.Namespace) -> None:
 
 
 def find_partitions(options: argparse.Namespace, servers: str, properties: dict[str, str]) -> tuple[int, ...]:
-    """The partitions to go round in; the topic is made where the broker makes topics by itself."""
-    # Of what one producer is given, only how it connects matters here.
+    """Return the partitions of the topic, which is created if the broker auto-creates topics."""
+    # Only the connection settings of a producer matter here.
     with Producer(servers, ConnectionSettings.acting(properties)) as producer:
         known = producer.partitions(options.topic)
     if options.partition >= known:
@@ -86,7 +86,7 @@ def find_partitions(options: argparse.Namespace, servers: str, properties: dict[
 def build_plan(
     options: argparse.Namespace, servers: str, properties: dict[str, str], partitions: tuple[int, ...], tasks: int
 ) -> LoadPlan:
-    """One producer a task, each beginning its round at another partition."""
+    """Plan one producer for each task, whose round-robin starts at different partitions."""
     load = spark_options.import_load()
     records, warm_up = load.deal(options.num_records, tasks), load.deal(options.warmup_records, tasks)
     rate = options.throughput / tasks if options.throughput > 0 else load.UNLIMITED

@@ -1,10 +1,9 @@
-"""The data source `pybroker` in figures: batches beside those of Spark's Kafka connector and beside what Spark itself
-takes for batches from memory, and the micro-batch floor.
+"""Benchmarks of the data source `pybroker`: batch reads and writes, compared with Spark's Kafka connector and with
+batches from memory, and the minimum duration of a micro-batch.
 
-`python -m pybench.spark_source --records 5000000` starts a broker and a session, takes each row in turns and prints one
-JSON document: for each row the seconds of every counted round, and rows per second of the median. One function a row;
-what a row reads or writes goes nowhere else (`noop`). PySpark and `pybroker_spark` are imported by the functions that
-need them.
+`python -m pybench.spark_source --records 5000000` starts a broker and a session, measures the rows interleaved and
+prints one JSON document: for each row the seconds of every counted round, and the rows per second of the median. Each
+row is one function. Reads go to the `noop` sink. Functions that need PySpark and `pybroker_spark` import them.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
 
 VALUE_BYTES = 100
 _BATCHES = 60
-"""Micro-batches of one round of the floor."""
+"""Micro-batches in one round of `micro_batch_floor`."""
 _FEED_EVERY_S = 0.02
 _FEW_RECORDS, _FEW_TOPIC = 1000, "bench-few"
 _COPIED_TOPIC = "bench-copied"
 _IN_MILLISECONDS = frozenset({"batch-read-few", "micro-batch-floor", "micro-batch-copy", "micro-batch-copy-connector"})
-"""Rows whose figure is the time itself."""
+"""Rows whose figure is the time, not the throughput."""
 _SETTINGS = {"spark.driver.memory": "4g", "spark.executor.memory": "1g", "spark.ui.showConsoleProgress": "false"}
 
 _numbers = itertools.count()
@@ -47,7 +46,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What the rows share: a session, a broker, and a topic of so many records in so many partitions."""
+    """The shared state of the rows: a session, a broker and a filled topic."""
 
     spark: SparkSession
     servers: str
@@ -56,7 +55,7 @@ class Bench:
     topic: str
 
     def fill(self, topic: str, records: int) -> None:
-        """Write random values, as many to each partition."""
+        """Write random values, evenly to the partitions."""
         with Producer(self.servers, {"batch.size": 262_144}) as producer:
             load = LoadGenerator(producer)
             for partition in range(self.partitions):
@@ -72,7 +71,7 @@ class Bench:
                 self.fill(topic, records)
 
     def fresh_topic(self) -> str:
-        """An empty topic with as many partitions."""
+        """Create an empty topic with the same number of partitions."""
         name = f"bench-{next(_numbers)}"
         with Admin(self.servers) as admin:
             admin.create_topics([NewTopic(name, self.partitions, 1)])
@@ -81,48 +80,48 @@ class Bench:
 
 
 def read_batch(bench: Bench) -> float:
-    """Seconds for all columns of the topic."""
+    """Return the seconds to read all columns of the topic."""
     return _read(bench, "pybroker")
 
 
 def read_batch_values(bench: Bench) -> float:
-    """Seconds for the values alone: nothing else is built."""
+    """Return the seconds to read only the values. No other column is built."""
     return _read(bench, "pybroker", columns="value")
 
 
 def read_batch_from_memory(bench: Bench) -> float:
-    """The limit: seconds that Spark takes for as many rows of all columns that cost the source nothing."""
+    """Return the lower limit: seconds to read as many rows of all columns from memory."""
     return _read_memory(bench, [column for column in _columns() if column != "headers"])
 
 
 def read_batch_values_from_memory(bench: Bench) -> float:
-    """The limit of values alone."""
+    """Return the lower limit for values only."""
     return _read_memory(bench, ["value"])
 
 
 def read_few(bench: Bench) -> float:
-    """Seconds for all columns of a thousand records: what a read costs before its first row."""
+    """Return the seconds to read all columns of a thousand records: the fixed cost of a read."""
     bench.fill_once(_FEW_TOPIC, _FEW_RECORDS)
     return _read(replace(bench, topic=_FEW_TOPIC), "pybroker")
 
 
 def read_batch_by_connector(bench: Bench) -> float:
-    """Seconds that Spark's own Kafka connector takes for all columns of the same topic."""
+    """Return the seconds to read all columns of the topic with Spark's own Kafka connector."""
     return _read(bench, "kafka")
 
 
 def write_batch(bench: Bench) -> float:
-    """Seconds from rows of the JVM to acknowledged records."""
+    """Return the seconds to write rows of the JVM until the records are acknowledged."""
     return _write(bench, "pybroker")
 
 
 def write_batch_by_connector(bench: Bench) -> float:
-    """The same rows by Spark's own Kafka connector."""
+    """As `write_batch`, with Spark's own Kafka connector."""
     return _write(bench, "kafka")
 
 
 def micro_batch_floor(bench: Bench) -> float:
-    """The median seconds of a micro-batch with a few records in it, source to noop."""
+    """Return the median seconds of a micro-batch of few records, from source to noop."""
     topic, over = bench.fresh_topic(), threading.Event()
 
     def feed() -> None:
@@ -154,12 +153,12 @@ def micro_batch_floor(bench: Bench) -> float:
 
 
 def micro_batch_copy(bench: Bench) -> float:
-    """The median seconds of a micro-batch of a thousand records, from topic to topic by source and sink."""
+    """Return the median seconds of a micro-batch of a thousand records, from topic to topic by source and sink."""
     return _copy(bench, "pybroker")
 
 
 def micro_batch_copy_by_connector(bench: Bench) -> float:
-    """The same by Spark's own Kafka connector, whose sink is at least once."""
+    """As `micro_batch_copy`, with Spark's own Kafka connector, whose sink is at-least-once."""
     return _copy(bench, "kafka")
 
 
@@ -204,7 +203,7 @@ def _read(bench: Bench, form: str, **options: str) -> float:
 
 
 def _columns() -> dict[str, Any]:
-    """The columns of a read with their types."""
+    """Return the columns of a read with their types."""
     columns: dict[str, Any] = importlib.import_module("pybroker_spark.source.schema").READ
     return columns
 
@@ -235,7 +234,7 @@ def _write(bench: Bench, form: str) -> float:
 
 @contextlib.contextmanager
 def running(master: str, records: int, partitions: int) -> Iterator[Bench]:
-    """A broker of its own with a filled topic, and a session. Raises ToolError where Spark's part is not installed."""
+    """Yield a broker with a filled topic, and a session. Raises ToolError if Spark's part is not installed."""
     try:
         pybroker_spark = importlib.import_module("pybroker_spark")
     except ModuleNotFoundError:
@@ -256,7 +255,7 @@ def running(master: str, records: int, partitions: int) -> Iterator[Bench]:
 
 
 def measure(bench: Bench, names: list[str], warm_up: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Each row `rounds` times in turns, after the uncounted ones."""
+    """Measure each row `rounds` times, interleaved, after the uncounted rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for number in range(warm_up + rounds):
         for name in names:
@@ -274,13 +273,13 @@ def _figures(name: str, records: int, seconds: list[float]) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Take the rows that were asked for and print them."""
+    """Measure the requested rows and print them."""
     parser = argparse.ArgumentParser(prog="python -m pybench.spark_source", description="Figures of the data source.")
     parser.add_argument("--master", default="local[2]", metavar="URL", help="where Spark runs (default: local[2])")
     parser.add_argument("--records", type=int, default=5_000_000, metavar="N", help="records of 100 bytes (5000000)")
     parser.add_argument("--partitions", type=int, default=2, metavar="N", help="partitions of each topic (default: 2)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="counted rounds of each row (default: 5)")
-    # The JVM compiles what runs often, and that takes a core for the first ten seconds of such jobs.
+    # The JIT compiler of the JVM uses a core during the first ten seconds of such jobs.
     parser.add_argument("--warm-up", type=int, default=3, metavar="N", help="uncounted rounds before them (default: 3)")
     parser.add_argument(
         "--only", action="append", choices=list(ROWS), metavar="ROW", help="this row only; may be repeated"

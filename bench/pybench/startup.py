@@ -1,4 +1,4 @@
-"""Start-up and idle memory of a broker: a fresh process on formatted storage, until a Metadata request is answered."""
+"""Startup time and idle memory of a broker: a new process on formatted storage, until its first Metadata response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDLE_S = 2.0
 
 
 def measure_start(broker: str) -> tuple[str, dict[str, float]]:
-    """Start a broker twice on one directory (the first time formats it) and measure the second: command and figures."""
+    """Start a broker on a new directory, and again. Returns the command and the figures of the second start."""
     with tempfile.TemporaryDirectory(prefix="pybench-start-") as folder:
         make = Kafka if broker == "kafka" else Pybroker
         with make(Path(folder)):

@@ -1,7 +1,7 @@
-"""Storms: what quiet clients wait while another one repeats the largest sensible request of an API.
+"""Storms: the latency of quiet clients while another client repeats the largest sensible request of an API.
 
-Each turn starts a broker of its own with `storm_requests.TOPICS` topics. The client is `brokerload quiet`: 1,000
-connections ask ApiVersions, Heartbeat and Metadata of one topic at a fixed rate, whatever they wait (open loop).
+Each measurement starts its own broker with `storm_requests.TOPICS` topics. The client is `brokerload quiet`: 1,000
+connections send ApiVersions, Heartbeat and Metadata of one topic at a fixed rate, independent of responses (open loop).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pybench.topic_frames import Connection, await_leaders, create_topics
 from pybroker.protocol.api_keys import ApiKey
 
 PART = "/"
-"""Between the name of a part of a round and its figure: `METADATA/max_ms`."""
+"""Separates the part of a round and its figure: `METADATA/max_ms`."""
 SERVED_BY_ALL = {"telemetry.receivers": "last-values"}
-"""Settings of a broker that serves every API that has a storm."""
+"""Settings of a broker that serves every API with a storm."""
 _QUIET_CLIENTS, _QUIET_RATE = 1000, 600
 _MANY_CLIENTS, _IN_FLIGHT = 100, 64
 _ASKED: tuple[tuple[str, int, Fields], ...] = (
@@ -35,7 +35,7 @@ _TIMEOUT_S = 300
 
 
 def measure_storm(broker: str, milliseconds: int, work: Path) -> tuple[str, dict[str, float]]:
-    """One storm after the other, each of so many milliseconds; the worst and the 99th percentile of what was waited."""
+    """Run one storm after the other, each of `milliseconds`. Returns the maximum and p99 of the latencies."""
     folder = Path(tempfile.mkdtemp(prefix="storm-", dir=work))
     figures: dict[str, float] = {"records": 0.0, "seconds": 0.0}
     with _made(broker, folder / "data") as node:
@@ -58,7 +58,7 @@ def measure_storm(broker: str, milliseconds: int, work: Path) -> tuple[str, dict
 
 
 def measure_fairness(broker: str, milliseconds: int, work: Path) -> tuple[str, dict[str, float]]:
-    """A hundred clients pipeline Metadata of all topics and read every answer; what newcomers and members wait."""
+    """Measure latencies of new clients and members while 100 clients pipeline Metadata of all topics."""
     folder = Path(tempfile.mkdtemp(prefix="fairness-", dir=work))
     with _made(broker, folder / "data") as node:
         _prepare(node.bootstrap_servers)
@@ -84,7 +84,7 @@ def _made(broker: str, directory: Path) -> Kafka | Pybroker:
 
 
 def _prepare(server: str) -> None:
-    """Create the topics, and the coordinators' topic, which FindCoordinator makes where it lacks."""
+    """Create the topics, and through FindCoordinator the coordinators' topic."""
     with Connection(server) as connection:
         create_topics(connection, topic_names(), PARTITIONS)
         connection.ask(ApiKey.FIND_COORDINATOR, 0, struct.pack(">h", 5) + b"quiet")

@@ -1,7 +1,7 @@
-"""The largest sensible request of each API, as whole frames: what a storm repeats beside quiet connections.
+"""The largest sensible request of each API, as complete frames for the storms.
 
-Owns what is asked for. Every request leaves the cluster as it was, so that the hundredth finds what the first found:
-creations and changes are only validated, or name what is there already or what is not there.
+Owns the requests. No request changes the cluster, so that every repetition finds the same state: creations and changes
+are only validated, or refer to existing or unknown objects.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Fields = Mapping[str, Any]
 
 
 def topic_names() -> list[str]:
-    """The topics that a storm finds, of `PARTITIONS` partitions each."""
+    """Return the names of the topics, of `PARTITIONS` partitions each, that exist before a storm."""
     return [f"storm-{number:04}" for number in range(TOPICS)]
 
 
 def frame(name: str, version: int, fields: Fields) -> bytes:
-    """A request with its size in front, by Kafka's name of the API; structs within it are mappings."""
+    """Return a request with a size prefix, by Kafka's name of the API. Nested structs are mappings."""
     cls = request_class(ApiKey[name])
     body = encode(_made(cls, fields), version)
     tagged = flexible(cls.__message__.api_key, version)
@@ -54,7 +54,7 @@ def _made(cls: type[Struct], fields: Fields) -> Any:
 
 
 def _partitions(**fields: Any) -> list[dict[str, Any]]:
-    """Every partition of a topic, by the name that its struct has for the number."""
+    """Return every partition of a topic. `name` is the field of the partition index."""
     (index,) = [name for name, value in fields.items() if value is None]
     return [{**fields, index: number} for number in range(PARTITIONS)]
 
@@ -78,7 +78,7 @@ _RETENTION = {"name": "retention.ms", "value": "600000"}
 
 
 def storms() -> dict[str, tuple[int, Fields]]:
-    """Version and fields by API, in the order in which they are asked: commits come before those that read them."""
+    """Return version and fields by API, in the order of the storms: commits before fetches of committed offsets."""
     return {**_reads(), **_changes(), **_of_offsets(), **_of_groups(), **_of_transactions(), **_of_security()}
 
 
@@ -171,7 +171,7 @@ def _changes() -> dict[str, tuple[int, Fields]]:
 
 
 def _of_transactions() -> dict[str, tuple[int, Fields]]:
-    """Of a transactional id that nobody has: nothing is added or ended."""
+    """Return the requests for an unused transactional id: nothing is added or ended."""
     producer = {"transactional_id": "storm", "producer_id": 1, "producer_epoch": 0}
     return {
         "ADD_PARTITIONS_TO_TXN": (
@@ -300,7 +300,7 @@ def _resources_of_all() -> list[dict[str, Any]]:
 
 
 def _corrupt_batch() -> dict[str, Any]:
-    """A batch of 1 MiB whose checksum is wrong: it is received and checked, and nothing is appended."""
+    """Return a batch of 1 MiB with a wrong checksum: it is received and checked, but not appended."""
     body = bytes(1_000_000)
     head = struct.pack(">qiibIhiqqqhii", 0, 49 + len(body), 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
     return {"name": topic_names()[0], "partition_data": [{"index": 0, "records": head + body}]}

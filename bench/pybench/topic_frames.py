@@ -1,4 +1,4 @@
-"""Requests about topics as raw frames, of versions that every broker serves: what they cost is the broker's alone."""
+"""Requests about topics as raw frames, in versions that every broker serves, so that only the broker's cost counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATEST = -1
 
 
 class Connection:
-    """One connection that asks and waits, one request at a time."""
+    """One connection with one request in flight at a time."""
 
     def __init__(self, server: str) -> None:
         host, _, port = server.rpartition(":")
@@ -33,7 +33,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer's bytes behind the correlation id (and its tags, where the version has them)."""
+        """Return the bytes of the response after the correlation id, including header tags of flexible versions."""
         self._number += 1
         head = struct.pack(">hhih", key, version, self._number, -1)
         self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
@@ -54,19 +54,19 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """What Metadata says of a topic."""
+    """A topic in a Metadata response."""
 
     name: str
     error_code: int
     leaders: tuple[int, ...]
 
     def has_all_leaders(self, partitions: int) -> bool:
-        """Whether all its partitions are there and have leaders."""
+        """Whether all partitions exist and have leaders."""
         return self.error_code == 0 and len(self.leaders) == partitions and min(self.leaders) >= 0
 
 
 def create_topics(connection: Connection, names: list[str], partitions: int) -> None:
-    """CreateTopics version 2. Raises StartError when one is refused."""
+    """Send CreateTopics version 2. Raises StartError if a topic is rejected."""
     topics = b"".join(_text(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in names)
     answer = connection.ask(_CREATE_TOPICS, 2, struct.pack(">i", len(names)) + topics + struct.pack(">ib", 60_000, 0))
     reader = _Reader(answer, 4)
@@ -77,7 +77,7 @@ def create_topics(connection: Connection, names: list[str], partitions: int) -> 
 
 
 def topic_states(connection: Connection, names: list[str] | None) -> list[TopicState]:
-    """Metadata version 4, of these topics or of all; none is made by asking."""
+    """Send Metadata version 4 for these topics or all, without auto-creation."""
     if names is None:
         wanted = struct.pack(">i", -1)
     else:
@@ -106,29 +106,29 @@ def _topic_state(reader: _Reader) -> TopicState:
 
 
 def all_topics(connection: Connection) -> int:
-    """Metadata version 12 of all topics, which a modern client asks for; the answer's bytes, which nobody reads."""
-    # Header version 2 ends with its tags; no array of topics means all of them.
+    """Send Metadata version 12 for all topics, as modern clients do. Returns the size of the response in bytes."""
+    # Header version 2 ends with tags. A null array of topics selects all topics.
     return len(connection.ask(_METADATA, 12, bytes((0, 0, 0, 0, 0))))
 
 
 def await_metadata(server: str) -> None:
-    """Ask Metadata about no topics over new connections, until an answer comes. Raises StartError."""
+    """Send Metadata without topics over new connections until a response arrives. Raises StartError."""
     _until(server, lambda connection: topic_states(connection, []) == [])
 
 
 def await_leaders(server: str, topic: str, partitions: int) -> None:
-    """Ask Metadata about the topic over new connections, until every partition has a leader. Raises StartError."""
+    """Send Metadata for the topic over new connections until every partition has a leader. Raises StartError."""
     _until(server, lambda connection: has_leaders(connection, topic, partitions))
 
 
 def has_leaders(connection: Connection, topic: str, partitions: int) -> bool:
-    """Whether every partition of the topic has a leader."""
+    """Return whether every partition of the topic has a leader."""
     (state,) = topic_states(connection, [topic])
     return state.has_all_leaders(partitions)
 
 
 def await_end(server: str, topic: str, partition: int) -> int:
-    """Ask ListOffsets for a partition's end over new connections, until its leader returns it. Raises StartError."""
+    """Send ListOffsets over new connections until the leader returns the partition's end offset. Raises StartError."""
     found: list[int] = []
 
     def has_end(connection: Connection) -> bool:
@@ -140,8 +140,8 @@ def await_end(server: str, topic: str, partition: int) -> int:
 
 
 def is_served(connection: Connection, topic: str, partitions: int) -> bool:
-    """Whether the broker that is asked has the logs of all partitions open, as their leader."""
-    # The last one first: to ask for all of them costs a broker as much as to open some.
+    """Return whether the broker leads all partitions and has their logs open."""
+    # Check the last one first: a request for all of them costs the broker as much as opening some logs.
     if _end_offset(connection, topic, partitions - 1) < 0:
         return False
     return min(_end_offsets(connection, topic, range(partitions))) >= 0
@@ -152,7 +152,7 @@ def _end_offset(connection: Connection, topic: str, partition: int) -> int:
 
 
 def _end_offsets(connection: Connection, topic: str, partitions: Sequence[int]) -> list[int]:
-    """ListOffsets version 1; -1 for a partition with an error."""
+    """Send ListOffsets version 1. Returns -1 for a partition with an error."""
     wanted = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
     body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">i", len(partitions)) + wanted
     reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)

@@ -1,6 +1,6 @@
-"""Many topics: the time until a thousand new partitions have leaders, and what Metadata of a thousand topics costs.
+"""Many topics: the time until a thousand new partitions have leaders, and the cost of Metadata for a thousand topics.
 
-Each turn starts a broker of its own, for the first creation after a start is another figure than those that follow.
+Each measurement starts its own broker, since the first creation after a start differs from the following ones.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _PAUSE_S = 0.005
 
 
 def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, dict[str, float]]:
-    """Create one topic of so many partitions after another, each until Metadata names a leader for every partition, and
-    on until their logs are open.
+    """Create topics of `partitions` partitions one after the other. Measures the time until every partition has a
+    leader in Metadata, and until its log is open.
 
-    Nothing is deleted before the last turn: for minutes ext4 makes new files the slower the more were just removed.
+    Nothing is deleted before the end: on ext4, file creation is slower for minutes after many deletions.
     """
     make = Kafka if broker == "kafka" else Pybroker
     folder = Path(tempfile.mkdtemp(prefix="topics-", dir=work))
@@ -45,7 +45,7 @@ def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, di
 
 @dataclass(frozen=True, slots=True)
 class _Creation:
-    """Seconds from the request to its answer, to a leader for each partition, and until all are served."""
+    """Seconds from the request to its response, to a leader for each partition, and until all partitions are served."""
 
     answered_s: float
     named_s: float
@@ -61,7 +61,7 @@ def _create(connection: Connection, name: str, partitions: int) -> _Creation:
     named = time.perf_counter()
     while not is_served(connection, name, partitions):
         _check_patience(begun, f"a partition of {name} is not served")
-        time.sleep(_PAUSE_S)  # a broker that is asked without a pause opens logs the slower
+        time.sleep(_PAUSE_S)  # requests without a pause would slow down the opening of logs
     return _Creation(answered - begun, named - begun, time.perf_counter() - begun)
 
 
@@ -71,7 +71,7 @@ def _check_patience(begun: float, what: str) -> None:
 
 
 def measure_metadata(broker: str, topics: int, work: Path) -> tuple[str, dict[str, float]]:
-    """Create so many topics of one partition and ask for all of them, again and again over one connection."""
+    """Create topics of one partition, and request Metadata of all of them repeatedly over one connection."""
     names = [f"topic-{number:04}" for number in range(topics)]
     make = Kafka if broker == "kafka" else Pybroker
     folder = Path(tempfile.mkdtemp(prefix="topics-", dir=work))

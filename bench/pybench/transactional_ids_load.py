@@ -1,4 +1,4 @@
-"""Loading of transactional ids: a broker is started on a log full of them, until its coordinator answers for one.
+"""Loading of transactional ids: the time after the start of a broker with many ids until its coordinator responds.
 
 All ids share the one partition of `__transaction_state`; each has a producer id, and no transaction.
 """
@@ -23,19 +23,19 @@ _SETTINGS = {"transaction.state.log.num.partitions": "1"}
 _CONNECTIONS, _IN_FLIGHT = 8, 250
 _TIMEOUT_MS = 60_000
 _ANSWER = struct.Struct(">iiihqh")
-"""Size, correlation id, throttle time, error code, producer id, epoch: InitProducerId version 0."""
+"""Response of InitProducerId version 0: size, correlation id, throttle time, error code, producer id, epoch."""
 _PATIENCE_S = 300
-"""For all of them."""
+"""Timeout for all requests of a connection, in seconds."""
 
 
 def measure_ids_load(broker: str, ids: int) -> tuple[str, dict[str, float]]:
-    """Fill a broker with ids, start it anew, and ask until it knows the last: command and figures. Raises PeerError."""
+    """Fill a broker with ids, restart it, and wait for the last. Returns command and figures. Raises PeerError."""
     last = _name(ids - 1)
     with tempfile.TemporaryDirectory(prefix="pybench-ids-") as folder:
         make = Kafka if broker == "kafka" else Pybroker
         with make(Path(folder), _SETTINGS) as node:
             with Admin(node.bootstrap_servers) as admin:
-                admin.fence_producers([last])  # The first one has the topic made, and waits for its coordinator.
+                admin.fence_producers([last])  # The first id creates the topic and waits for the coordinator.
             asyncio.run(_fill(node.bootstrap_servers, ids - 1))
         node = make(Path(folder), _SETTINGS)
         node.start()
@@ -63,13 +63,13 @@ def _listed(servers: str) -> list[str]:
 
 
 async def _fill(servers: str, ids: int) -> None:
-    """Have so many ids made, over some connections."""
+    """Initialize this many ids over several connections."""
     parts = [range(first, ids, _CONNECTIONS) for first in range(_CONNECTIONS)]
     await asyncio.gather(*(_initialize(servers, part) for part in parts))
 
 
 async def _initialize(server: str, numbers: range) -> None:
-    """Send many requests, then read their answers, again and again: what a single one waits for is not measured."""
+    """Send many requests, then read their responses, repeatedly. Single latencies are not measured."""
     host, _, port = server.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -80,7 +80,7 @@ async def _initialize(server: str, numbers: range) -> None:
             for number in some:
                 *_, code, _id, _epoch = _ANSWER.unpack(await reader.readexactly(_ANSWER.size))
                 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and time.monotonic() < deadline:
-                    left.append(number)  # Brokers say so, too, while they wait for a new block of producer ids.
+                    left.append(number)  # Brokers also return this error while they wait for a block of producer ids.
                 elif code:
                     raise PeerError(f"{_name(number)} gets no producer id: error {code}")
     finally:

@@ -1,8 +1,8 @@
-"""The rounds of one scenario, in turns: A B A B, each contestant once a round, with plain write() in the same turns.
+"""The rounds of one scenario, interleaved A B A B: each contestant, and plain write(), once a round.
 
-Owns topics and the reading of a broker's cost around each load. A round in which the host gave the cores to others is
-taken again. A topic is deleted after its round, so that no round
-writes on top of the dirty pages of another; scenarios that read fill theirs once.
+Owns topics and the measurement of a broker's cost during each load. A round with too much stolen CPU time is repeated.
+A topic is deleted after its round, so that no round writes while dirty pages of another remain. Scenarios that read
+fill their topic once.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ WHOLE: dict[str, Callable[[str, int, Path], tuple[str, dict[str, float]]]] = {
     "fairness": measure_fairness,
     **OWN_CLUSTER,
 }
-"""Loads that begin with starting a broker of their own."""
+"""Loads that start their own broker."""
 RESTART = "restart"
-"""The load that starts a broker which was filled before the first turn."""
+"""The load that starts a broker with data from before the first round."""
 OWN_BROKER = frozenset({*WHOLE, RESTART})
 _WITHOUT_TOPIC = frozenset({"c-connections", "c-handshakes", "c-logins"})
 SINK = "sink"
-"""The server that only receives and writes to a file: it has no topics to create."""
+"""The server that only receives and writes to a file. It has no topics."""
 
 
 class Node(Protocol):
-    """A running broker, or a cluster."""
+    """A running broker or cluster."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -65,16 +65,16 @@ class Node(Protocol):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its process, or those of all nodes."""
+        """The process ids of all nodes."""
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Where partitions lie, one for each process."""
+        """The log directories, one for each process."""
 
 
 @runtime_checkable
 class SecuredNode(Protocol):
-    """A node whose loads come by a listener of their own."""
+    """A node with a separate listener for loads."""
 
     @property
     def load_servers(self) -> str:
@@ -82,7 +82,7 @@ class SecuredNode(Protocol):
 
     @property
     def load_properties(self) -> Mapping[str, str]:
-        """What librdkafka needs to come in there."""
+        """The librdkafka properties for this listener."""
 
 
 @runtime_checkable
@@ -90,10 +90,10 @@ class Startable(Protocol):
     """A node that can be stopped and started again."""
 
     def start(self) -> object:
-        """Start what was stopped, with all that it holds."""
+        """Start the stopped node with its data."""
 
     def stop(self) -> None:
-        """End its processes; its folders stay."""
+        """Stop the processes and keep the directories."""
 
 
 def run_scenario(
@@ -106,11 +106,11 @@ def run_scenario(
     records: int,
     log: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Run every round; returns by contestant the command, the counted rounds, and how many were taken again."""
+    """Run every round. Returns the command, the counted rounds and the number of repeated rounds by contestant."""
     if all(c.load.startswith(TOGETHER) for c in scenario.contestants):
         return measure_rows(scenario, rounds=rounds, warm_up=warm_up, records=records)
     if scenario.alone:
-        # One broker after the other: what another costs at rest is not in the figures.
+        # One broker after the other, so that the figures exclude the cost of idle brokers.
         seen = dict[str, dict[str, Any]]()
         for contestant in scenario.contestants:
             with _others_stopped(contestant.broker, nodes):
@@ -154,7 +154,7 @@ def _round(
     topics: Mapping[str, str],
     restarts: Restarts,
 ) -> tuple[dict[str, tuple[str, dict[str, float]]], list[Stolen]]:
-    """One turn of each contestant, and of plain write() where the row has it; what the host took from each."""
+    """Run each contestant once, and plain write() if the row has it. Returns the figures and the stolen times."""
     turns: dict[str, tuple[str, dict[str, float]]] = {}
     lost: list[Stolen] = []
     for contestant in scenario.contestants:
@@ -221,7 +221,7 @@ def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node],
     if partitions > 1:
         fill_partitions(node.bootstrap_servers, topic, partitions, records, scenario.size)
         return topic
-    # Batches leave when they are full, so that every contestant's topic holds the same ones however fast it took them.
+    # Send only full batches, so that every contestant's topic has the same batches, independent of its speed.
     run_load("c-produce", Task(node.bootstrap_servers, topic, records, scenario.size, {"linger.ms": "1000"}))
     return topic
 
@@ -235,16 +235,16 @@ def _task(node: Node, topic: str, records: int, size: int, properties: Mapping[s
 def _create(node: Node, partitions: int = 1) -> str:
     name = f"bench-{next(_numbers)}"
     with Admin(node.bootstrap_servers) as admin:
-        # As many replicas as the broker's default.replication.factor says.
+        # -1: the broker's default.replication.factor.
         admin.create_topics([NewTopic(name, partitions, -1)])
         admin.wait_for_leaders(name)
-        # Kafka names leaders before they lead: a load that tries nothing again begins when they do.
+        # Kafka reports leaders before they serve requests. Wait for them, since some loads do not retry.
         admin.list_offsets({TopicPartition(name, index): LATEST for index in range(partitions)})
     return name
 
 
 def _delete(node: Node, topic: str) -> None:
-    """Delete a topic and wait until its files are gone."""
+    """Delete a topic and wait until its files are deleted."""
     with Admin(node.bootstrap_servers) as admin:
         admin.delete_topics([topic])
     deadline = time.monotonic() + _REMOVAL_TIMEOUT_S

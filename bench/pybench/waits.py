@@ -1,4 +1,4 @@
-"""What a tool waits for before its load begins: timed for its report, and shown on a terminal.
+"""Waits of a tool before its load starts, timed for its report and shown on a terminal.
 
 Knows no Spark and no broker. `pybroker.cli.perf.progress` shows the load itself.
 """
@@ -15,14 +15,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 class Waits:
-    """`with waits.wait("Spark"): ...`; `seconds` is how long each wait took, in their order."""
+    """`with waits.wait("Spark"): ...`. `seconds` has the duration of each wait, in order."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextlib.contextmanager
     def wait(self, what: str) -> Iterator[None]:
-        """Time what is done inside, and show its name with the seconds so far."""
+        """Time the body of the context, and show its name with the elapsed seconds."""
         began = time.monotonic()
         try:
             with _shown(f"waiting for {what}"):
@@ -31,7 +31,7 @@ class Waits:
             self.note(what, time.monotonic() - began)
 
     def note(self, what: str, seconds: float) -> None:
-        """Add a wait that was timed by somebody else."""
+        """Add a wait that the caller has timed."""
         self.seconds[what] = round(self.seconds.get(what, 0.0) + seconds, 3)
 
 

@@ -1,4 +1,4 @@
-"""The wheel of pybroker: packed from what `make build` compiled, installed alone, weighed, and imported.
+"""The wheel of pybroker: packed from the output of `make build`, installed alone, and measured in size and import time.
 
 Owns the commands of maturin and uv. Knows no broker: `tests/cluster/test_wheel.py` runs one from an installed wheel.
 """
@@ -17,15 +17,15 @@ from pybench.peers.errors import ArtefactError
 
 _PROGRAMS = Path(sys.executable).parent
 _IMPORTS = {"import_client_ms": "pybroker.client", "import_broker_ms": "pybroker.node"}
-"""Figures, and the modules whose import they time."""
+"""Figures and the modules whose import time they are."""
 
 
 def pack_wheel(directory: Path, *, profile: str = "release", features: Sequence[str] = ()) -> Path:
-    """Pack the wheel into `directory`, tagged for the oldest glibc that the extension runs on; returns its path.
+    """Pack the wheel into `directory`, tagged for the oldest supported glibc. Returns its path.
 
-    `profile` is cargo's, `features` are the extension's beside its defaults. Compiles nothing where both are those that
-    `make build` has compiled. Raises ArtefactError, also where the extension needs more than a manylinux or musllinux
-    tag promises.
+    `profile` is cargo's profile, `features` are in addition to the extension's defaults. Compiles nothing if
+    `make build` has used the same profile and features. Raises ArtefactError, also if the extension violates the
+    manylinux or musllinux policy.
     """
     words = [str(_PROGRAMS / "maturin"), "build", "--profile", profile, "--quiet", "--compatibility", "pypi"]
     words += ["--features", ",".join(features)] if features else []
@@ -35,7 +35,7 @@ def pack_wheel(directory: Path, *, profile: str = "release", features: Sequence[
 
 
 def install_alone(wheel: Path, environment: Path) -> Path:
-    """Make a virtual environment of the wheel and its declared dependencies, no more; returns the folder of programs.
+    """Create a virtual environment of only the wheel and its declared dependencies. Returns its directory of programs.
 
     Raises ArtefactError.
     """
@@ -47,7 +47,7 @@ def install_alone(wheel: Path, environment: Path) -> Path:
 
 
 def measure_wheel() -> tuple[str, dict[str, float]]:
-    """Pack, install and import once: the command and the figures, in bytes and milliseconds. Raises ArtefactError."""
+    """Pack, install and import once. Returns command and figures, in bytes and milliseconds. Raises ArtefactError."""
     with tempfile.TemporaryDirectory(prefix="pybench-wheel-") as folder:
         wheel = pack_wheel(Path(folder) / "dist")
         begun = time.monotonic()
@@ -65,7 +65,7 @@ def measure_wheel() -> tuple[str, dict[str, float]]:
 
 
 def _import_ms(python: Path, module: str) -> float:
-    """How long `import module` takes in a new interpreter, by its own account (`-X importtime`)."""
+    """Return the duration of `import module` in a new interpreter, in milliseconds, measured by `-X importtime`."""
     said = _run([str(python), "-I", "-X", "importtime", "-c", f"import {module}"])
     *_, last = said.splitlines()
     _, cumulative_us, _ = last.split("|")
@@ -77,7 +77,7 @@ def _bytes_below(directory: Path) -> int:
 
 
 def _run(words: list[str]) -> str:
-    """Run a command in the checkout; what it said on standard error."""
+    """Run a command in the checkout. Returns its standard error."""
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ArtefactError(f"{words[0]} ended with status {done.returncode}: {done.stderr.strip()[-1500:]}")

@@ -1,6 +1,6 @@
-"""Other brokers as processes: started on loopback for a comparison or a test, stopped by their process id.
+"""Broker processes for comparisons and tests: started on loopback, stopped by their process id.
 
-Owns their artefacts, configuration files and readiness; knows nothing of what is measured on them.
+Owns their artefacts, configuration files and readiness. Must not know what is measured on them.
 """
 
 from pybench.peers.errors import MissingToolError, PeerError

@@ -1,4 +1,4 @@
-"""Our C load program (`bench/cclient`), built when it is older than its sources."""
+"""The C load program (`bench/cclient`), built if it is older than its sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pybench.peers.errors import ArtefactError
 
 @cache
 def build_c_program() -> Path:
-    """The path of `brokerload`. Raises ArtefactError, with what to install, when it cannot be built.
+    """Return the path of `brokerload`. Raises ArtefactError, with the packages to install, if it cannot be built.
 
     `PYBENCH_RDKAFKA` overrides how librdkafka is linked (default `-lrdkafka`).
     """

@@ -1,4 +1,4 @@
-"""A cluster as the comparison sees it: what both peers of three nodes offer, and how their processes are ended.
+"""The interface of a three-node cluster in the comparison.
 
 Knows neither of the two brokers; `kafka_cluster` and `pybroker_cluster` start them.
 """
@@ -11,52 +11,52 @@ from typing import Protocol, Self
 
 NODES = 3
 SETTINGS = {
-    # One broker of three may fail, and acks=all means two logs at least.
+    # One broker of three may fail, and acks=all requires at least two replicas.
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
 }
-"""What both clusters are given beside the settings of all peers."""
+"""The settings of both clusters, in addition to those of all peers."""
 
 
 class ClusterPeer(Protocol):
-    """Three combined nodes, with ids from 1, from entering to leaving."""
+    """A context manager with three combined nodes, with ids from 1."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, by id, also of those that do not run."""
+        """The addresses of all nodes, in order of id, including stopped ones."""
 
     @property
     def bootstrap_controllers(self) -> str:
-        """The addresses of all nodes' controllers, by id."""
+        """The addresses of the controllers of all nodes, in order of id."""
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes that run, by id."""
+        """The ids of the running processes, in order of node id."""
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Where the nodes' partitions lie, by id."""
+        """The log directories of the nodes, in order of id."""
 
     def start(self) -> Self:
-        """Start every node on storage that is formatted, together; return when each answers."""
+        """Start all nodes together on formatted storage. Returns when each responds."""
 
     def start_node(self, node_id: int) -> None:
-        """Start one that was stopped or killed; return when it answers."""
+        """Start a stopped or killed node. Returns when it responds."""
 
     def stop_node(self, node_id: int) -> None:
-        """End one by SIGTERM."""
+        """Stop a node by SIGTERM."""
 
     def kill_node(self, node_id: int) -> None:
-        """End one by SIGKILL."""
+        """Kill a node by SIGKILL."""
 
     def pause_node(self, node_id: int) -> None:
-        """SIGSTOP: the process no longer runs, its connections stay."""
+        """Pause a node by SIGSTOP. Its connections stay open."""
 
     def resume_node(self, node_id: int) -> None:
-        """SIGCONT."""
+        """Resume a node by SIGCONT."""
 
     def stop(self) -> None:
         """End every node."""

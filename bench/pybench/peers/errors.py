@@ -1,4 +1,4 @@
-"""What can go wrong with a peer.
+"""Errors of peers.
 
 PeerError
 ├── MissingToolError   a program of this machine is absent; the message says what to install
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class PeerError(Exception):
-    """A peer cannot be used; the message says which and why."""
+    """A peer cannot be used. The message names the peer and the reason."""
 
 
 class MissingToolError(PeerError):

@@ -1,4 +1,4 @@
-"""Ports of loopback for processes that must know each other's before they start. Knows no broker."""
+"""Loopback ports for processes that must know each other's ports before they start. Knows no broker."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 import socket
 
 _RANGE = range(15_000, 32_000)
-"""Below the kernel's ephemeral ports, so that no outgoing connection takes a chosen port before a node binds it."""
+"""Below the kernel's ephemeral ports, so that no outgoing connection uses a chosen port before a node binds it."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nothing listens on at this moment."""
+    """Return distinct ports without a listener."""
     found: list[socket.socket] = []
     try:
         while len(found) < count:

@@ -1,7 +1,6 @@
 """Apache Kafka's jars and the Java programs in them, and the jars of Spark's Kafka connector.
 
-Owns the classpath (resolved once by Maven into the build folder) and how a tool's command line is made. Knows no
-broker.
+Owns the classpath (resolved once by Maven into the build directory) and the command lines of tools. Knows no broker.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from pybench.checkout import BENCH, build_directory, building
 from pybench.peers.errors import ArtefactError, MissingToolError
 
 KAFKA_VERSION = "4.3.1"
-"""The newest release whose server and tools are both published; pom.xml holds the same number."""
+"""The newest release with both server and tools published. pom.xml contains the same number."""
 
 CONNECTOR_VERSION = "4.2.0"
-"""The newest release of Spark's Kafka connector that is published; it works with PySpark 4.2 and 4.3."""
+"""The newest published release of Spark's Kafka connector. It works with PySpark 4.2 and 4.3."""
 
 TOOLS = {
     "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
@@ -48,14 +47,14 @@ TOOLS = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
 }
-"""Kafka's script names (without `kafka-` and `.sh`) and the classes they run."""
+"""Kafka's scripts, without `kafka-` and `.sh`, and the classes that they run."""
 
 _SHELL = "metadata-shell"
-"""The one whose jars no other needs."""
+"""The only tool that needs extra jars."""
 
 _TOOL_HEAP = ("-Xmx512M", "-Djava.awt.headless=true")
 _SHORT_LIVED = (*_TOOL_HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For a program that ends before the second compiler has begun to pay; nothing that is measured runs so."""
+"""For short programs, which end before the C2 compiler is worthwhile. Never used for measurements."""
 _ARCHIVE_TIMEOUT_S = 60
 _LOG_CONFIG = """\
 status = error
@@ -71,7 +70,7 @@ rootLogger.appenderRef.out.ref = out
 
 
 def missing_tools() -> list[str]:
-    """One line for each program that Kafka needs and this machine lacks; empty when all are there."""
+    """Return one line for each program that Kafka needs and this machine lacks."""
     lines = []
     for program, install in (
         ("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
@@ -83,7 +82,7 @@ def missing_tools() -> list[str]:
 
 
 def jar_directory() -> Path:
-    """Where the jars lie, whether or not they have been fetched."""
+    """Return the directory of the jars, fetched or not."""
     return build_directory() / "peers" / f"kafka-{KAFKA_VERSION}"
 
 
@@ -93,7 +92,7 @@ def _is_complete(directory: Path) -> bool:
 
 @cache
 def fetch_jars() -> Path:
-    """Have every jar of Kafka and of its tools in one folder; returns the folder.
+    """Fetch every jar of Kafka and its tools into one directory, and return it.
 
     The first call takes about half a minute and needs Maven Central. Raises MissingToolError or ArtefactError.
     """
@@ -103,7 +102,7 @@ def fetch_jars() -> Path:
 
 @cache
 def fetch_shell_jars() -> Path:
-    """Have the jars in one folder that Kafka's metadata shell needs beside those of `fetch_jars`; returns the folder.
+    """Fetch the jars that Kafka's metadata shell needs beside those of `fetch_jars` into one directory, and return it.
 
     The first call takes some seconds and needs Maven Central. Raises MissingToolError or ArtefactError.
     """
@@ -114,13 +113,13 @@ def fetch_shell_jars() -> Path:
 
 
 def connector_directory() -> Path:
-    """Where the jars of Spark's Kafka connector lie, whether or not they have been fetched."""
+    """Return the directory of the jars of Spark's Kafka connector, fetched or not."""
     return build_directory() / "peers" / f"spark-kafka-{CONNECTOR_VERSION}"
 
 
 @cache
 def fetch_connector_jars() -> list[Path]:
-    """Spark's Kafka connector and what it needs beside Spark, for `spark.jars`.
+    """Fetch Spark's Kafka connector and its dependencies without Spark, for `spark.jars`.
 
     The first call takes about ten seconds and needs Maven Central. Raises MissingToolError or ArtefactError.
     """
@@ -130,7 +129,7 @@ def fetch_connector_jars() -> list[Path]:
 
 
 def _fetch(what: str, pom: str, directory: Path, *properties: str) -> Path:
-    """Have the artefacts that a pom of this folder names copied, once."""
+    """Copy the artefacts of a pom of this directory, once."""
     if _is_complete(directory):
         return directory
     maven = _program("mvn", "Apache Maven (Debian: maven)")
@@ -146,9 +145,9 @@ def _fetch(what: str, pom: str, directory: Path, *properties: str) -> Path:
 
 
 def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_level: str = "warn") -> list[str]:
-    """The words before a Java program's own arguments; the program is a class name or a name of `TOOLS`.
+    """Return the command line of a Java program before its own arguments. `program` is a class or a name of `TOOLS`.
 
-    Log lines go to standard error, so that standard output holds only what the tool prints.
+    Log lines go to standard error, so that standard output contains only the output of the tool.
     """
     jars = fetch_jars()
     log_config = jars / f"log4j2-{log_level}.properties"
@@ -156,7 +155,7 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
     if not log_config.exists() or log_config.read_text() != text:
         whole = log_config.with_suffix(f".{os.getpid()}")
         whole.write_text(text)
-        whole.rename(log_config)  # another process never reads a part of it
+        whole.rename(log_config)  # another process never reads an incomplete file
     return [
         _program("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
         *options,
@@ -168,24 +167,24 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
 
 
 def short_java_command(main_class: str, *, log_level: str = "warn") -> list[str]:
-    """As `java_command`, for a program whose start is most of its time: it starts in a quarter of the time."""
+    """As `java_command`, for a short program: it starts in a quarter of the time."""
     return java_command(main_class, options=(*_SHORT_LIVED, *_shared_classes()), log_level=log_level)
 
 
 @cache
 def _shared_classes() -> list[str]:
-    """The option that has Java map the classes of Kafka's clients instead of loading them; empty where it cannot.
+    """Return the option with which Java maps the classes of Kafka's clients from an archive. Empty if it cannot.
 
-    An archive belongs to one Java; another one ignores it and loads the classes.
+    An archive belongs to one Java version. Others ignore it and load the classes.
     """
     jars = fetch_jars()
     archive = jars / "clients.jsa"
     with building():
         if not archive.exists():
             whole = archive.with_suffix(f".{os.getpid()}")
-            # A client that reaches nobody has loaded what every other one loads.
+            # A client without a broker loads the same classes as any other.
             words = java_command("topics", options=(*_SHORT_LIVED, f"-XX:ArchiveClassesAtExit={whole}"))
-            words[words.index("-cp") + 1] = f"{jars}/*"  # an archive is made of jars alone
+            words[words.index("-cp") + 1] = f"{jars}/*"  # an archive contains only classes from jars
             patience = jars / "patience.properties"
             patience.write_text("default.api.timeout.ms=2000\nrequest.timeout.ms=1000\n")
             words += ["--bootstrap-server", "127.0.0.1:1", "--command-config", str(patience), "--list"]
@@ -199,14 +198,14 @@ def _shared_classes() -> list[str]:
 def run_java_tool(
     tool: str, *arguments: str, timeout_s: float = 120, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's own tools to its end: `run_java_tool("dump-log", "--files", path)`; output is text."""
+    """Run one of Kafka's own tools to its end: `run_java_tool("dump-log", "--files", path)`. Its output is text."""
     words = [*short_java_command(tool), *arguments]
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, input=stdin, check=False)
 
 
 @cache
 def build_client(name: str, sources: Path = BENCH / "jclient") -> str:
-    """Compile one of our Java programs (`<sources>/<name>.java`) against Kafka's client; return its class."""
+    """Compile the Java program `<sources>/<name>.java` against Kafka's client. Returns its class."""
     source, target = sources / f"{name}.java", build_directory() / "jclient"
     built, jars = target / f"{name}.class", fetch_jars()
     with building():

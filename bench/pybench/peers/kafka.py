@@ -26,7 +26,7 @@ from pybench.peers.java import java_command, run_java_tool
 from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
 
 SERVER_OPTIONS = (
-    # Those of Kafka's own start script (bin/kafka-server-start.sh, bin/kafka-run-class.sh).
+    # The options of Kafka's own start scripts (bin/kafka-server-start.sh, bin/kafka-run-class.sh).
     *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
 )
@@ -34,7 +34,7 @@ _START_TRIES = 4
 
 
 class Kafka:
-    """One Apache Kafka node from `start` to `stop`; its directory is removed with it unless it was given."""
+    """One Apache Kafka node from `start` to `stop`. Removes its directory unless the caller provided it."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Kafka:
         beside: str = "",
         ready_timeout_s: float = 60,
     ) -> None:
-        """`beside`: a listener beside the plain one, `SSL://127.0.0.1:9094`."""
+        """`beside` is an additional listener such as `SSL://127.0.0.1:9094`."""
         self._beside = f",{beside}" if beside else ""
         self._keep = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="kafka-peer-"))
@@ -55,7 +55,7 @@ class Kafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect: `127.0.0.1:<port>`."""
+        """The address for clients: `127.0.0.1:<port>`."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -67,21 +67,21 @@ class Kafka:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its processes: one."""
+        """The ids of its processes: one."""
         return (self.pid,)
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """The one directory of partitions."""
+        """The only log directory."""
         return (self.log_directory,)
 
     @property
     def log_directory(self) -> Path:
-        """Where the partitions' directories lie."""
+        """The log directory."""
         return self.directory / "data"
 
     def start(self) -> Self:
-        """Format the storage when it is new, start the node, return when it answers ApiVersions. Raises StartError."""
+        """Format new storage, start the node, and return when it responds to ApiVersions. Raises StartError."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for attempt in range(_START_TRIES):
             self.port, controller_port = free_ports(2)
@@ -100,7 +100,7 @@ class Kafka:
         raise StartError(f"Apache Kafka found no free port in {_START_TRIES} tries")
 
     def stop(self) -> None:
-        """End the node by SIGTERM to its process id (SIGKILL after 30 s), and remove its directory if it made it."""
+        """Stop the node by SIGTERM to its process id (SIGKILL after 30 s). Removes its directory if it created it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -113,7 +113,7 @@ class Kafka:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the node by SIGKILL: whatever it has not put on the device is in the page cache, or lost."""
+        """Kill the node by SIGKILL. Unsynced data remains in the page cache or is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -142,7 +142,7 @@ class Kafka:
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,"
             "SASL_PLAINTEXT:SASL_PLAINTEXT",
             "log.dirs": str(self.log_directory),
-            # The defaults ask for three brokers; these four are what the distribution's server.properties sets.
+            # The defaults require three brokers. The server.properties of the distribution sets these four.
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
@@ -165,7 +165,7 @@ class Kafka:
             )
 
     def _became_ready(self, *, last_try: bool) -> bool:
-        """True when ready, False when a port was taken and another try is worth it."""
+        """Return True if the node is ready, False if a port was in use and a retry makes sense."""
         process = self._process
         assert process is not None
         deadline = time.monotonic() + self._ready_timeout_s
@@ -182,7 +182,7 @@ class Kafka:
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:
-    """Whether something there answers an ApiVersions request (key 18, version 0) with error code 0."""
+    """Return whether a server responds to ApiVersions (key 18, version 0) with error code 0."""
     request = struct.pack(">hhih", 18, 0, 7, -1)
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:

@@ -1,6 +1,6 @@
-"""Three Apache Kafka nodes, broker and controller each, as processes of their own.
+"""Three combined Apache Kafka nodes, broker and controller each, as processes.
 
-Has the face of `pybench.peers.cluster.ClusterPeer`; one node alone is `pybench.peers.kafka`.
+Implements `pybench.peers.cluster.ClusterPeer`. `pybench.peers.kafka` is a single node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Node:
 
 
 class KafkaCluster:
-    """Three combined nodes from entering to leaving; `directory` is the caller's."""
+    """A context manager with three combined nodes. `directory` belongs to the caller."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class KafkaCluster:
         format_options: Sequence[str] = (),
         ready_timeout_s: float = _READY_S,
     ) -> None:
-        """`heap_mb` is for each node; `format_options` are more words for Kafka's storage tool."""
+        """`heap_mb` applies to each node. `format_options` are further arguments of Kafka's storage tool."""
         self._ready_timeout_s = ready_timeout_s
         self._heap_mb = heap_mb
         self._format_options = tuple(format_options)
@@ -63,31 +63,31 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, by id, also of those that do not run."""
+        """The addresses of all nodes, in order of id, including stopped ones."""
         return ",".join(f"127.0.0.1:{node.port}" for node in self._nodes.values())
 
     @property
     def bootstrap_controllers(self) -> str:
-        """The addresses of all nodes' controllers, by id."""
+        """The addresses of the controllers of all nodes, in order of id."""
         return ",".join(f"127.0.0.1:{node.controller_port}" for node in self._nodes.values())
 
     @property
     def voters(self) -> str:
-        """What `controller.quorum.voters` says."""
+        """The value of `controller.quorum.voters`."""
         return ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in self._nodes.values())
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes that run, by id."""
+        """The ids of the running processes, in order of node id."""
         return tuple(node.process.pid for node in self._nodes.values() if node.process is not None)
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Where the nodes' partitions lie, by id."""
+        """The log directories of the nodes, in order of id."""
         return tuple(node.directory / "data" for node in self._nodes.values())
 
     def start(self) -> Self:
-        """Format what is new, start every node, return when each answers. Raises StartError."""
+        """Format new storage, start all nodes, and return when each responds. Raises StartError."""
         for node in self._nodes.values():
             self._format(node)
         for node in self._nodes.values():
@@ -97,12 +97,12 @@ class KafkaCluster:
         return self
 
     def start_node(self, node_id: int) -> None:
-        """Start one that was stopped or killed; return when it answers. Raises StartError."""
+        """Start a stopped or killed node. Returns when it responds. Raises StartError."""
         _launch(self._nodes[node_id], self._heap_mb)
         _await_ready(self._nodes[node_id], self._ready_timeout_s)
 
     def stop_node(self, node_id: int) -> None:
-        """End one by SIGTERM; one that does not end within a minute is killed."""
+        """Stop a node by SIGTERM, or by SIGKILL after a minute."""
         node = self._nodes[node_id]
         if node.process is not None:
             node.process.send_signal(signal.SIGTERM)
@@ -114,7 +114,7 @@ class KafkaCluster:
             node.process = None
 
     def kill_node(self, node_id: int) -> None:
-        """End one by SIGKILL."""
+        """Kill a node by SIGKILL."""
         node = self._nodes[node_id]
         if node.process is not None:
             node.process.kill()
@@ -122,15 +122,15 @@ class KafkaCluster:
             node.process = None
 
     def pause_node(self, node_id: int) -> None:
-        """SIGSTOP: the process no longer runs, its connections stay."""
+        """Pause a node by SIGSTOP. Its connections stay open."""
         self._signal(node_id, signal.SIGSTOP)
 
     def resume_node(self, node_id: int) -> None:
-        """SIGCONT."""
+        """Resume a node by SIGCONT."""
         self._signal(node_id, signal.SIGCONT)
 
     def stop(self) -> None:
-        """End every node. They go together: the last of a quorum that waits for others would wait for its time-out."""
+        """Stop all nodes together: the last node of a quorum would otherwise wait for the others until its timeout."""
         for node in self._nodes.values():
             if node.process is not None:
                 node.process.kill()

@@ -1,6 +1,6 @@
-"""pybroker as a process, by its own command: `pybroker start`, default settings, loopback, a port the system chooses.
+"""pybroker as a process: `pybroker start`, default settings, loopback, a port chosen by the system.
 
-Owns the node's directory and process, with the same face as `pybench.peers.kafka.Kafka`.
+Owns the node's directory and process, with the same interface as `pybench.peers.kafka.Kafka`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pybench.peers.server_log import SERVER_LOG, log_tail
 
 
 class Pybroker:
-    """One pybroker node from `start` to `stop`; its directory is removed with it unless it was given."""
+    """One pybroker node from `start` to `stop`. Removes its directory unless the caller provided it."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Pybroker:
         beside: str = "",
         ready_timeout_s: float = 60,
     ) -> None:
-        """`beside`: a listener beside the plain one, `SSL://127.0.0.1:9094`."""
+        """`beside` is an additional listener such as `SSL://127.0.0.1:9094`."""
         self._beside = f",{beside}" if beside else ""
         self._keep = directory is not None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="pybroker-peer-"))
@@ -51,22 +51,22 @@ class Pybroker:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its processes: one."""
+        """The ids of its processes: one."""
         return (self.pid,)
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """The one directory of partitions."""
+        """The only log directory."""
         return (self.log_directory,)
 
     @property
     def log_directory(self) -> Path:
-        """Where the partitions' directories lie."""
+        """The log directory."""
         return self.directory / "data"
 
     @property
     def command(self) -> list[str]:
-        """The words that start the node."""
+        """The command line that starts the node."""
         settings = {
             "listeners": f"PLAINTEXT://127.0.0.1:0{self._beside}",
             "log.dirs": str(self.log_directory),
@@ -76,7 +76,7 @@ class Pybroker:
         return [str(program), "start", *(f"--override={key}={value}" for key, value in settings.items())]
 
     def start(self) -> Self:
-        """Start the node, return when it says that it is ready. Raises StartError."""
+        """Start the node, and return when it reports that it is ready. Raises StartError."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / SERVER_LOG).open("ab") as log:
             self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
@@ -84,7 +84,7 @@ class Pybroker:
         return self
 
     def stop(self) -> None:
-        """End the node by SIGTERM to its process id (SIGKILL after 30 s), and remove its directory if it made it."""
+        """Stop the node by SIGTERM to its process id (SIGKILL after 30 s). Removes its directory if it created it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -99,7 +99,7 @@ class Pybroker:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the node by SIGKILL: whatever it has not put on the device is in the page cache, or lost."""
+        """Kill the node by SIGKILL. Unsynced data remains in the page cache or is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -130,7 +130,7 @@ class Pybroker:
             poll.register(process.stdout, select.POLLIN)
             if not poll.poll(left * 1000):
                 break
-            chunk = process.stdout.read1(4096)  # type: ignore[attr-defined]  # a BufferedReader, whatever IO[bytes] says
+            chunk = process.stdout.read1(4096)  # type: ignore[attr-defined]  # stdout is a BufferedReader
             said += chunk
             if found := re.search(rb"ready: \w+://([^\s,]+)", said):
                 return found[1].decode()

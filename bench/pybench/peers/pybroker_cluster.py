@@ -1,6 +1,6 @@
-"""Three pybroker nodes as processes of their own, with the face of `pybench.peers.cluster.ClusterPeer`.
+"""Three pybroker nodes as processes, with the interface of `pybench.peers.cluster.ClusterPeer`.
 
-Owns their ports while they run; the processes are `pybroker.local_cluster`'s.
+Owns their ports while they run. `pybroker.local_cluster` owns the processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pybroker.local_cluster.process import NodeFailedError
 
 
 class PybrokerCluster:
-    """Three combined nodes from entering to leaving; `directory` is the caller's."""
+    """A context manager with three combined nodes. `directory` belongs to the caller."""
 
     def __init__(self, directory: Path, overrides: Mapping[str, str] | None = None) -> None:
         self._directory = directory
@@ -30,27 +30,27 @@ class PybrokerCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, by id, also of those that do not run."""
+        """The addresses of all nodes, in order of id, including stopped ones."""
         return self._local.bootstrap_servers
 
     @property
     def bootstrap_controllers(self) -> str:
-        """The addresses of all nodes' controllers, by id."""
+        """The addresses of the controllers of all nodes, in order of id."""
         return ",".join(f"127.0.0.1:{node.ports.controller}" for node in self._local.nodes)
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes that run, by id."""
+        """The ids of the running processes, in order of node id."""
         marks = [self._local.process(number).mark for number in self._local.running]
         return tuple(mark.pid for mark in marks if mark is not None)
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Where the nodes' partitions lie, by id."""
+        """The log directories of the nodes, in order of id."""
         return tuple(node.data for node in self._local.nodes)
 
     def start(self) -> Self:
-        """Format what is new, start every node, return when each answers. Raises StartError."""
+        """Format new storage, start all nodes, and return when each responds. Raises StartError."""
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
             self._local.start()
@@ -59,31 +59,31 @@ class PybrokerCluster:
         return self
 
     def start_node(self, node_id: int) -> None:
-        """Start one that was stopped or killed; return when it answers. Raises StartError."""
+        """Start a stopped or killed node. Returns when it responds. Raises StartError."""
         try:
             self._local.start_nodes([node_id])
         except NodeFailedError as error:
             raise StartError(str(error)) from None
 
     def stop_node(self, node_id: int) -> None:
-        """End one by SIGTERM; one that does not end is killed, as Kafka's is."""
+        """Stop a node by SIGTERM, or by SIGKILL if it does not exit, as for Kafka."""
         self._local.process(node_id).signal(signal.SIGTERM)
         self._local.process(node_id).ended(60)
 
     def kill_node(self, node_id: int) -> None:
-        """End one by SIGKILL."""
+        """Kill a node by SIGKILL."""
         self._local.kill_node(node_id)
 
     def pause_node(self, node_id: int) -> None:
-        """SIGSTOP: the process no longer runs, its connections stay."""
+        """Pause a node by SIGSTOP. Its connections stay open."""
         self._local.pause_node(node_id)
 
     def resume_node(self, node_id: int) -> None:
-        """SIGCONT."""
+        """Resume a node by SIGCONT."""
         self._local.resume_node(node_id)
 
     def stop(self) -> None:
-        """End every node; what does not end within its time is killed."""
+        """Stop all nodes. Kills those that do not exit in time."""
         try:
             self._local.stop()
         finally:

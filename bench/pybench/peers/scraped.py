@@ -1,6 +1,6 @@
-"""pybroker whose metrics are read each second, as a Prometheus in a hurry does.
+"""pybroker whose metrics are scraped every second, as by a Prometheus server with a short interval.
 
-Owns the reader, a thread of this process, so that its cost is not the broker's. Must not know what the metrics say.
+Owns the scraper, a thread of this process, so that its cost is not the broker's. Must not interpret the metrics.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _TIMEOUT_S = 10.0
 
 
 class Scraped(Pybroker):
-    """One node with an admin listener, and who reads it."""
+    """One node with an admin listener, and the thread that scrapes it."""
 
     def __init__(self, directory: Path, overrides: Mapping[str, str]) -> None:
-        """As `Pybroker`; the admin listener is on loopback."""
+        """As `Pybroker`, with an admin listener on loopback."""
         super().__init__(directory, {**overrides, "admin.http.listener": "127.0.0.1:0"})
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None

@@ -1,8 +1,7 @@
-"""Brokers with a second listener that asks who comes: TLS, or SASL, alone, with an authorizer or with quotas of others.
+"""Brokers with a second listener that authenticates clients by TLS or SASL, alone, with an authorizer or with quotas.
 
-Owns the files of certificates, users, access control entries and quotas, alike for pybroker and Apache Kafka. The
-listener without security stays, for the benchmark's own administration; loads use the other (`load_servers`,
-`load_properties`).
+Owns the files of certificates, users, access control entries and quotas, identical for pybroker and Apache Kafka. The
+benchmark's own administration uses the plain listener. Loads use the secured one (`load_servers`, `load_properties`).
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ KINDS = (TLS, SASL, ACLS, QUOTAS)
 SUITE = "TLS_AES_256_GCM_SHA384"
 USER, PASSWORD = "load", "load-secret"
 ENTRIES = 1000
-"""Access control entries, of which two are about who loads."""
+"""Number of access control entries. Two of them apply to the load."""
 OTHERS = 100
-"""Users, and as many client ids, that have quotas; none of them loads."""
+"""Number of users, and of client ids, with quotas. None of them applies to the load."""
 _LIMITS = {"producer_byte_rate": 1e6, "consumer_byte_rate": 1e6, "request_percentage": 50.0}
 _SCRAM, _PLAIN = "SCRAM-SHA-512", "PLAIN"
 _LITERAL, _PREFIXED = 3, 4
@@ -42,7 +41,7 @@ _ALLOW = 3
 
 
 class Secured:
-    """A node of either broker, with a listener of one kind beside the plain one."""
+    """A node of either broker, with a secured listener in addition to the plain one."""
 
     def __init__(self, kind: str, *, is_kafka: bool, directory: Path, overrides: Mapping[str, str]) -> None:
         self.kind, self._directory = kind, directory
@@ -69,11 +68,11 @@ class Secured:
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """Where its partitions lie."""
+        """The log directories of the node."""
         return self._node.log_directories
 
     def start(self) -> Self:
-        """Write the certificates, start the node, make the user, and the entries or quotas."""
+        """Write the certificates, start the node, and create the user and the entries or quotas."""
         self._directory.mkdir(parents=True, exist_ok=True)
         if self.kind == TLS and not self._authority.exists():
             authority = Authority("benchmark")
@@ -93,7 +92,7 @@ class Secured:
         return self
 
     def stop(self) -> None:
-        """End the node."""
+        """Stop the node."""
         self._node.stop()
 
     def __enter__(self) -> Self:
@@ -137,13 +136,13 @@ class Secured:
     def _client_properties(self) -> dict[str, str]:
         if self.kind == TLS:
             return {"security.protocol": "ssl", "ssl.ca.location": str(self._authority)}
-        # Kafka refuses SCRAM's nonce of librdkafka before 2.6.1, which Debian 12 has; the logins are a load of our own.
+        # Kafka rejects SCRAM nonces of librdkafka before 2.6.1, the version of Debian 12. Logins are a separate load.
         sasl = {"security.protocol": "sasl_plaintext", "sasl.mechanism": _PLAIN}
         return sasl | {"sasl.username": USER, "sasl.password": PASSWORD}
 
 
 def _entries() -> list[Acl]:
-    """Entries of other users on other topics, and the two that let the load do its work."""
+    """Return entries of other users on other topics, and the two that authorize the load."""
     own = [
         Acl(AclPattern(_TOPIC, "bench-", _PREFIXED), f"User:{USER}", "*", _ALL, _ALLOW),
         Acl(AclPattern(_GROUP, "brokerload", _PREFIXED), f"User:{USER}", "*", _ALL, _ALLOW),

@@ -1,4 +1,4 @@
-"""What a peer has said: the file in its directory that takes both its streams, and how much of it an error shows."""
+"""A peer's log: the file in its directory with both its output streams, and the part of it that errors show."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ TAIL_CHARACTERS = 3_000
 
 
 def log_tail(directory: Path) -> str:
-    """Return the end of what the node of a directory has logged, nothing where it has not begun to."""
+    """Return the end of the node's log in a directory, empty if there is none."""
     path = directory / SERVER_LOG
     return path.read_text(errors="replace")[-TAIL_CHARACTERS:] if path.exists() else ""

@@ -1,7 +1,7 @@
-"""The server that only receives and writes to a file (`bench/cclient/sink.c`): the limit of what a broker can take.
+"""The server that only receives and writes to a file (`bench/cclient/sink.c`): the upper limit of broker throughput.
 
-Owns its process and directory, with the same face as `pybench.peers.kafka.Kafka`. It knows no topics: whatever name a
-client asks for has one partition there.
+Owns its process and directory, with the same interface as `pybench.peers.kafka.Kafka`. It has no topics: every
+requested topic name has one partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybench.peers.errors import StartError
 
 
 class Sink:
-    """One such server, from entering to leaving."""
+    """A context manager that runs the server."""
 
     def __init__(self, directory: Path) -> None:
         self.log_directory = directory
@@ -32,12 +32,12 @@ class Sink:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its processes: one."""
+        """The ids of its processes: one."""
         return (self.pid,)
 
     @property
     def log_directories(self) -> tuple[Path, ...]:
-        """The one directory of partitions."""
+        """The only log directory."""
         return (self.log_directory,)
 
     def __enter__(self) -> Self:
