@@ -86,7 +86,7 @@ def verdicts(scenario: Scenario, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_measured(reach: Reach, document: dict[str, Any]) -> bool:
-    """Return whether the results contain the contestant and the figure, which a row may have gained after the run."""
+    """Return whether the results contain the contestant and the figure. A row may have gained them after the run."""
     if reach.contestant not in document["contestants"]:
         return False
     try:

@@ -3,7 +3,7 @@ batches from memory, and the minimum duration of a micro-batch.
 
 `python -m pybench.spark_source --records 5000000` starts a broker and a session, measures the rows interleaved and
 prints one JSON document: for each row the seconds of every counted round, and the rows per second of the median. Each
-row is one function. Reads go to the `noop` sink. Functions that need PySpark and `pybroker_spark` import them.
+row is one function. Rows read are written to `noop`. Functions that need PySpark and `pybroker_spark` import them.
 """
 
 from __future__ import annotations

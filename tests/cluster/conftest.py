@@ -16,7 +16,7 @@ from tests.support.processes import BrokerProcess
 
 @contextmanager
 def small_file_system(where: Path, mebibytes: int) -> Iterator[Path]:
-    """Mount a tmpfs of `mib` MiB at `where`. Skips the test if that is not permitted."""
+    """Mount a tmpfs of `mebibytes` MiB at `where`. Skips the test if that is not permitted."""
     if os.geteuid() != 0:
         programs.lacking("mounting a small file system needs root: run the tests as root")
     programs.program("mount")

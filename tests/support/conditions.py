@@ -13,11 +13,10 @@ TICK_SECONDS = 0.005
 
 
 def wait_until(condition: Callable[[], T], *, within: float, what: str | Callable[[], str]) -> T:
-    """Return the first true value of `condition`, asked again and again for `within` seconds.
+    """Poll `condition` for at most `within` seconds, and return its first true value.
 
-    Raises AssertionError naming `what` after that; where it is a function, what it says then. Meant for facts that
-    nothing announces (a file, a counter of the kernel); where something can be waited on (a pipe, a process, a socket),
-    wait on that.
+    Raises AssertionError after that, with `what` or, if it is a function, its result. Only for state without
+    notifications (a file, a counter of the kernel). Wait directly on a pipe, a process or a socket.
     """
     deadline = time.monotonic() + within
     tick = threading.Event()

@@ -60,7 +60,7 @@ def main(servers: str, source: str, target: str, folder: str) -> None:
     for name, part in parts.items():
         try:
             answers[name] = part()
-        except Exception as error:  # noqa: BLE001 (what is raised is the answer)
+        except Exception as error:  # noqa: BLE001 (the exception is the result)
             answers[name] = f"{type(error).__name__}: {sentence(error)}"
     print(json.dumps(answers))
     spark.stop()

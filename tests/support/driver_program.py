@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     for line in () if arguments else sys.stdin:
         try:
             copy(spark, *json.loads(line))
-        except Exception:  # noqa: BLE001 (the test shows it, and the next one goes on)
+        except Exception:  # noqa: BLE001 (the test prints it, and the next copy continues)
             traceback.print_exc()
             print("failed", flush=True)
         else:

@@ -99,7 +99,7 @@ class FaultyWriter(StreamWriter):
         transactional.end = end
 
     def _kill_driver(self) -> None:
-        """Kill the JVM above this process and the program that started the JVM; then this process."""
+        """Kill the JVM above this process, the program that started the JVM, and then this process."""
         self.happened.touch()
         jvm = executor()
         for process in (parent(jvm), jvm, os.getpid()):
@@ -155,5 +155,5 @@ def executor() -> int:
 
 
 def parent(process: int) -> int:
-    """Return the parent's id of a process."""
+    """Return the id of a process's parent."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,6 +1,6 @@
 """Messages of formats v0 and v1 as old Kafka brokers stored them, built by a slow independent implementation.
 
-Shares nothing with `pybroker`. A wrapper has the offset of its last message, as brokers store it; clients send others.
+Shares nothing with `pybroker`. A wrapper has the offset of its last message, which brokers assign, not clients.
 """
 
 from __future__ import annotations

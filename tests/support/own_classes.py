@@ -38,7 +38,7 @@ class Groups:
 
 
 class ReadersOnly:
-    """An authorizer that lets readers read and the test do everything. Records each decision it makes."""
+    """An authorizer that allows reads to readers and everything to the test. Records each authorization request."""
 
     asked: ClassVar[list[Asked]] = []
 

@@ -1,4 +1,4 @@
-"""A server with a listener for each of the four security protocols: our broker, or Apache Kafka as the oracle."""
+"""A server with a listener for each of the four security protocols: pybroker, or Apache Kafka as the oracle."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def of_transaction(value: bytes, producer_id: int, offset: int) -> bytes:
 
 
 def overlapping(broker: ScriptedBroker) -> None:
-    """Two transactions that are aborted, the later one first, and one that is committed; as a broker lists them."""
+    """Append two overlapping aborted transactions, whose later one aborts first, and a committed one."""
     broker.hold(0, 1, of_transaction(b"a", 1, 0))
     broker.hold(1, 1, of_transaction(b"b", 2, 1))
     broker.hold(2, 1, of_transaction(b"c", 3, 2))

@@ -1,6 +1,6 @@
 """The interface of a three-node cluster in the comparison.
 
-Knows neither of the two brokers; `kafka_cluster` and `pybroker_cluster` start them.
+Knows neither broker. `kafka_cluster` and `pybroker_cluster` implement the interface.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ClusterPeer(Protocol):
         """Resume a node by SIGCONT."""
 
     def stop(self) -> None:
-        """End every node."""
+        """Stop every node."""
 
     def __enter__(self) -> Self: ...
 

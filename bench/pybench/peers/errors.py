@@ -1,9 +1,9 @@
 """Errors of peers.
 
 PeerError
-├── MissingToolError   a program of this machine is absent; the message says what to install
-├── ArtefactError      the peer's files could not be fetched
-└── StartError         the peer ended or stayed silent before it was ready; the message ends with its log's tail
+├── MissingToolError   a program is not installed; the message names the package to install
+├── ArtefactError      the peer's files could not be fetched or built
+└── StartError         the peer ended or did not respond before it was ready; the message ends with its log's tail
 """
 
 from __future__ import annotations

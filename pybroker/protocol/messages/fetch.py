@@ -1,4 +1,4 @@
-"""Fetch (1). The hot path in Rust has its own reader and writer; this declaration is for clients and tests."""
+"""Fetch (1). The hot path in Rust has its own decoder and encoder. This declaration is for clients and tests."""
 
 from __future__ import annotations
 

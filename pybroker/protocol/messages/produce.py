@@ -1,4 +1,4 @@
-"""Produce (0). The hot path in Rust has its own reader and writer; this declaration is for clients and tests."""
+"""Produce (0). The hot path in Rust has its own decoder and encoder. This declaration is for clients and tests."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ GROUP_RECORDS = {
     8: ("ConsumerGroupCurrentMemberAssignment", 0),
     16: ("ConsumerGroupRegularExpression", 0),
 }
-"""The declared records by Kafka's number, and the version in which the value of each is written.
+"""The declared records by their number in Kafka, and the version in which the value of each is written.
 
 OffsetCommit's value is written in version 1 if the client requested its own retention time, which later versions cannot
 carry. Records of type 0 are read as type 1: both keys have the same fields.

@@ -41,7 +41,7 @@ METADATA_RECORDS = {
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
 }
-"""The metadata records by Kafka's number: all those of Kafka 4.3, so that any metadata log can be read."""
+"""The metadata records by their number in Kafka: all those of Kafka 4.3, so that any metadata log can be read."""
 
 
 @cache

@@ -5,4 +5,4 @@ version in two bytes.
 """
 
 SHARE_RECORDS = {0: "ShareSnapshot", 1: "ShareUpdate"}
-"""The records by Kafka's number for each. Their classes have these names plus `Key` or `Value`."""
+"""The records by their number in Kafka. Their classes have these names plus `Key` or `Value`."""

@@ -5,4 +5,4 @@ version in two bytes.
 """
 
 TRANSACTION_RECORDS = {0: "TransactionLog"}
-"""The records by Kafka's number for each. Their classes have these names plus `Key` or `Value`."""
+"""The records by their number in Kafka. Their classes have these names plus `Key` or `Value`."""
