@@ -99,7 +99,7 @@ class ScriptedNode(ScriptedBroker):
         return answer
 
     def _part(self, partition: fetch.PartitionData, asked: fetch.FetchPartition) -> None:
-        """Set the diverging epoch if the log of the fetching client diverges from this one, as a broker does (KIP-595)."""
+        """Set the diverging epoch if the log of the fetcher diverges from this one, as a broker does (KIP-595)."""
         last = asked.last_fetched_epoch
         if last < 0 or partition.error_code not in (0, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
