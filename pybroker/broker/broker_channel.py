@@ -97,7 +97,7 @@ class BrokerChannel:
             peer = self._peers[node_id] = _Peer(self._settings)
         if peer.count >= self._settings.max_waiting:
             raise ConnectionLostError(
-                f"{self._name}: {peer.count} requests wait for broker {node_id}, which is as many as may"
+                f"{self._name}: {peer.count} requests wait for broker {node_id}, which is the maximum"
             )
         peer.count += 1
         try:
@@ -135,7 +135,7 @@ class BrokerChannel:
                 answer = await self._here(request)
         except TimeoutError:
             raise ConnectionLostError(
-                f"{self._name}: {type(request).__name__}: this broker did not answer itself in time"
+                f"{self._name}: {type(request).__name__}: this broker did not process its own request in time"
             ) from None
         assert isinstance(answer, response)
         return answer

@@ -119,7 +119,7 @@ class Heartbeats:
             pause_ms = self._life.step_unregistered(self._now())
             if pause_ms is None:
                 raise RegistrationRefusedError(
-                    "this broker could not be registered within initial.broker.registration.timeout.ms="
+                    "the registration of this broker failed within initial.broker.registration.timeout.ms="
                     f"{self._settings.registration_timeout_ms}: {failure}",
                     ErrorCode.REQUEST_TIMED_OUT,
                 ) from failure
@@ -139,7 +139,7 @@ class Heartbeats:
     async def unfenced(self) -> None:
         """Wait until the broker is unfenced."""
         if self._beating is None:
-            raise RuntimeError("a broker is registered first")
+            raise RuntimeError("a broker must register before it sends heartbeats")
         unfenced = asyncio.ensure_future(self._unfenced.wait())
         try:
             await asyncio.wait({unfenced, self._beating}, return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +206,7 @@ class Heartbeats:
         self._note_failure(f"the controller does not take this broker's heartbeats: {failure}")
         pause_ms = self._life.step_unanswered(self._now())
         if pause_ms is None:
-            log.warning("controlled shutdown: no controller responds: stopping without a move of leadership")
+            log.warning("controlled shutdown: no controller responds: stopping without moving leadership")
         return pause_ms
 
     def _answered(self, wish: Wish, answer: Beaten) -> int | None:
@@ -215,13 +215,13 @@ class Heartbeats:
             wish, self._now(), is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down
         )
         if before is Membership.READY and self._life.state is Membership.RUNNING:
-            log.info("unfenced: this broker may lead partitions")
+            log.info("unfenced: this broker can lead partitions")
             self._unfenced.set()
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
             log.warning("fenced: the controller considers this broker dead; requesting to be unfenced")
         if pause_ms is None:
             self._released = answer.should_shut_down
-            released = "the controller lets this broker stop" if answer.should_shut_down else "it takes too long"
+            released = "the controller allows this broker to stop" if answer.should_shut_down else "it takes too long"
             log.info("controlled shutdown: %s", released)
         return pause_ms
 

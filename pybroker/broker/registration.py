@@ -164,7 +164,7 @@ class Registration:
         )
         if registered.error_code:
             raise RegistrationRefusedError(
-                f"the controller refused this broker: {registered.error_message}", registered.error_code
+                f"the controller rejected this broker: {registered.error_message}", registered.error_code
             )
         self.epoch = registered.broker_epoch
         self._reports.registered()
@@ -211,7 +211,7 @@ class Registration:
                 failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
             # Log a warning every 30 s. The broker stays fenced meanwhile.
             level = logging.DEBUG if next(attempts) % _ATTEMPTS_A_WARNING else logging.WARNING
-            log.log(level, "%d replicas that lost records could not be reported: %s; retrying", len(replicas), failure)
+            log.log(level, "Failed to report %d replicas that lost records: %s; retrying", len(replicas), failure)
             await asyncio.sleep(_REPORT_AGAIN_S)
 
     def report_failed_directories(self) -> None:
@@ -249,7 +249,7 @@ class Registration:
                 return True
             failure = f"{reported.error_code.name}: {reported.error_message or reported.error_code.message}"
         level = logging.WARNING if is_first else logging.DEBUG
-        log.log(level, "failed log directories could not be reported to the controller: %s; it is tried again", failure)
+        log.log(level, "Failed to report failed log directories to the controller: %s; retrying", failure)
         return False
 
     def _report(self, send: Callable[[], Awaitable[object]]) -> None:

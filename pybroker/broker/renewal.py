@@ -53,9 +53,9 @@ class Renewal:
             try:
                 await self._register()
             except RegistrationRefusedError as error:
-                log.error("The changed listeners are not registered: %s", error)
+                log.error("Failed to register the changed listeners: %s", error)
             except self._unreachable as error:
                 if not is_said:
-                    log.warning("The changed listeners are not registered yet: %s; retrying", error)
+                    log.warning("Failed to register the changed listeners: %s; retrying", error)
                 is_said = self._wanted = True
                 await asyncio.sleep(_PAUSE_S)

@@ -51,10 +51,10 @@ def open_answer(header: RequestHeader, answer: EnvelopeResponse) -> bytes:
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
         raise UnservedByControllerError(f"the active controller does not serve {what}")
     if answer.error_code or answer.response_data is None:
-        raise ControllerError(f"the active controller refused the envelope of {what}: error {answer.error_code}")
+        raise ControllerError(f"the active controller rejected the envelope of {what}: error {answer.error_code}")
     head = bytes(answer.response_data[:_CORRELATION_ID_SIZE])
     if int.from_bytes(head, "big", signed=True) != header.correlation_id or len(head) < _CORRELATION_ID_SIZE:
         raise ControllerError(
-            f"the active controller answered {what} with correlation id {head.hex()}, asked was {header.correlation_id}"
+            f"the active controller responded to {what} with correlation id {head.hex()}, not {header.correlation_id}"
         )
     return bytes(answer.response_data[_CORRELATION_ID_SIZE:])

@@ -186,9 +186,9 @@ class ForwardingChannel:
         )
         code = _code(answer.error_code)
         if code is ErrorCode.STALE_BROKER_EPOCH:
-            raise StaleBrokerEpochError(f"broker epoch {broker_epoch} of broker {broker_id} is not in force")
+            raise StaleBrokerEpochError(f"broker epoch {broker_epoch} of broker {broker_id} is not the current one")
         if code:
-            raise ControllerError(f"the active controller gives no producer ids: {code.name}: {code.message}")
+            raise ControllerError(f"the active controller allocated no producer ids: {code.name}: {code.message}")
         return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
 
     async def alter_partitions(

@@ -112,7 +112,7 @@ class NodeToControllerChannel:
         except TimeoutError:
             reason = self._outage or "the controller did not answer"
             raise ControllerTimeoutError(
-                f"{type(request).__name__}: no answer of the active controller within {timeout_ms} ms: {reason}"
+                f"{type(request).__name__}: no response of the active controller within {timeout_ms} ms: {reason}"
             ) from None
 
     def leader_changed(self) -> None:

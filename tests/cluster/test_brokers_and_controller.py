@@ -85,7 +85,7 @@ def test_a_broker_that_stops_hands_its_leadership_over(cluster: Cluster) -> None
         admin.create_topics([NewTopic("t", 6, 3)])
     leaving = other_than(cluster, cluster.controller())
     cluster.stop(leaving)
-    assert "the controller lets this broker stop" in cluster.log(leaving)
+    assert "the controller allows this broker to stop" in cluster.log(leaving)
     for partition in range(6):
         assert cluster.leader("t", partition) != leaving
     cluster.start(leaving)

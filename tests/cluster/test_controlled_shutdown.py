@@ -42,7 +42,7 @@ def test_a_client_that_asks_a_stopping_broker_is_answered_who_leads_now(cluster:
         stopping.join()
     assert codes <= {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
     assert ErrorCode.NOT_LEADER_OR_FOLLOWER in codes
-    assert "the controller lets this broker stop" in cluster.log(leader)
+    assert "the controller allows this broker to stop" in cluster.log(leader)
     assert cluster.leader(TOPIC, 0) != leader
 
 
@@ -60,8 +60,8 @@ def test_a_rolling_restart_costs_a_client_with_retries_no_error(cluster: Cluster
     assert sender.acknowledged == sent
     assert received(cluster.bootstrap_servers, sent) == Counter({str(number): 1 for number in range(sent)})
     for broker in cluster.brokers:
-        assert "the controller lets this broker stop" in cluster.log(broker)
-        assert "without a move of leadership" not in cluster.log(broker)
+        assert "the controller allows this broker to stop" in cluster.log(broker)
+        assert "without moving leadership" not in cluster.log(broker)
 
 
 def answers_until_closed(wire: Wire) -> Iterator[int]:

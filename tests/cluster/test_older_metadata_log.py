@@ -98,7 +98,7 @@ def test_a_follower_gets_its_records_back_from_its_leader(world: World, damage: 
     world.wait_in_sync()
     world.create("after")
     assert LOST in cluster.log(lost)
-    assert "the metadata log has the lost records again" in cluster.log(lost)
+    assert "the metadata log has fetched the lost records again" in cluster.log(lost)
     assert f"voter {lost} lost records of the metadata log" in cluster.log(leader)
 
 
@@ -115,7 +115,7 @@ def test_a_leader_of_the_quorum_gets_its_records_back_from_its_successor(world: 
     world.wait_in_sync()
     world.create("after")
     assert LOST in cluster.log(leader)
-    assert "the metadata log has the lost records again" in cluster.log(leader)
+    assert "the metadata log has fetched the lost records again" in cluster.log(leader)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

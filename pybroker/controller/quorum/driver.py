@@ -259,7 +259,7 @@ class Driver:
     def _restart(self, offset: int) -> None:
         mark = self.voter.installed
         if mark is None or mark.id.end_offset != offset:
-            raise ControllerError(f"the metadata log begins anew at offset {offset} without a checkpoint")
+            raise ControllerError(f"the metadata log restarts at offset {offset} without a snapshot")
         self._events.restart(mark)
         self._applied, self.committed_offset = mark.raft_index, offset
         self._wake()

@@ -93,8 +93,8 @@ def _snapshot(partition: PartitionData, position: Position) -> SnapshotId | None
         return None
     if snapshot.end_offset <= position.end_offset or snapshot.epoch < position.epoch:
         raise MetadataLogError(
-            f"the snapshot {snapshot.file_name} is offered to one who has the log up to offset {position.end_offset} "
-            f"in epoch {position.epoch}"
+            f"the snapshot {snapshot.file_name} is offered to a node that has the log up to offset "
+            f"{position.end_offset} in epoch {position.epoch}"
         )
     return snapshot
 
@@ -113,7 +113,7 @@ def _batches(records: bytes, position: Position, partition: PartitionData) -> tu
     batches = []
     for base_offset, last_offset, batch_epoch, _, is_control, values in parsed:
         if base_offset != expected:
-            raise MetadataLogError(f"a batch at offset {base_offset} was fetched, where {expected} is next")
+            raise MetadataLogError(f"fetched a batch at offset {base_offset}: expected offset {expected}")
         if batch_epoch < epoch:
             raise MetadataLogError(f"the batch at offset {base_offset} is of epoch {batch_epoch}, behind {epoch}")
         if batch_epoch > partition.current_leader.leader_epoch:

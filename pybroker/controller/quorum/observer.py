@@ -230,7 +230,7 @@ class Observer:
             self._note_leader(fetched.leader)
             if fetched.error:
                 if fetched.error not in _ASK_ANOTHER:
-                    raise ControllerError(f"{server} refuses the metadata log with {code_name(fetched.error)}")
+                    raise ControllerError(f"{server} rejects the fetch with {code_name(fetched.error)}")
                 if (
                     fetched.error == ErrorCode.FENCED_LEADER_EPOCH
                     and self.leader_epoch > epoch_before
@@ -241,7 +241,7 @@ class Observer:
                 self._note_outage(f"{server} does not lead the quorum")
                 return has_led
             if fetched.leader is None or fetched.leader.epoch < self.leader_epoch:
-                raise MetadataLogError(f"{server} answers as a leader of an epoch before {self.leader_epoch}")
+                raise MetadataLogError(f"{server} responds as the leader of an epoch before {self.leader_epoch}")
             await self._take(fetched, server)
             has_led, was_fenced = True, False
             self._hint = self.leader_endpoint = _endpoint(server)
@@ -263,7 +263,7 @@ class Observer:
             self._aside = None
             self._publish()
             log.info(
-                "node %d leads the quorum: the metadata up to offset %d is there", self.leader_id, self.image.offset
+                "node %d leads the quorum: fetched the metadata up to offset %d", self.leader_id, self.image.offset
             )
 
     async def _load(self, fetched: Fetched) -> None:

@@ -481,7 +481,7 @@ class Voter:
         if self.log.start_offset > self._start:
             raise MetadataLogError(
                 f"{self.log.directory}: the log begins at offset {self.log.start_offset}, and the newest snapshot ends "
-                f"at {self._start}: restore the checkpoint that holds what is between them"
+                f"at {self._start}: restore the snapshot that contains the records between them"
             )
         if snapshot is not None and not continues(self.log, snapshot.id, is_alone=self.is_alone):
             # The process ended after a leader's snapshot was fetched and before the log was restarted after it.

@@ -194,7 +194,7 @@ async def test_a_stop_does_not_wait_for_a_controller_that_is_gone(run: Run, capl
     run.controller.beats = [UnreachableError("nobody leads")] * 100
     assert not await run.heartbeats.leave()
     assert run.heartbeats.state is Membership.LEFT
-    assert "stopping without a move of leadership" in caplog.text
+    assert "stopping without moving leadership" in caplog.text
 
 
 async def test_a_fault_of_ours_is_not_waited_for(run: Run) -> None:

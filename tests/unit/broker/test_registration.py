@@ -119,7 +119,7 @@ async def test_a_registration_that_is_repeated_is_the_same_incarnation(run: Run)
 
 async def test_a_refusal_is_an_error_with_the_controllers_words(tmp_path: Path) -> None:
     run = Run(tmp_path, Answer(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another one is alive", -1))
-    with pytest.raises(RegistrationRefusedError, match="the controller refused this broker: another one is alive"):
+    with pytest.raises(RegistrationRefusedError, match="the controller rejected this broker: another one is alive"):
         await run.registration.register(ENDPOINTS)
     assert run.registration.epoch == -1
 

@@ -32,7 +32,7 @@ def test_it_is_tried_until_the_controller_answers(
 
     asyncio.run(run())
     assert tries == 4
-    assert caplog.messages == ["The changed listeners are not registered yet: nobody answers; retrying"]
+    assert caplog.messages == ["Failed to register the changed listeners: nobody answers; retrying"]
 
 
 def test_what_changes_meanwhile_is_registered_after_it() -> None:
@@ -69,4 +69,4 @@ def test_a_refusal_is_said_and_a_stop_ends_the_tries(caplog: pytest.LogCaptureFi
         await unanswered.stop()
 
     asyncio.run(run())
-    assert "The changed listeners are not registered: no" in caplog.text
+    assert "Failed to register the changed listeners: no" in caplog.text

@@ -251,7 +251,7 @@ async def test_what_every_broker_answers_is_not_forwarded() -> None:
     [
         (EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), UnservedByControllerError, "API 20 version 6"),
         (EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ControllerError, "error 31"),
-        (EnvelopeResponse(response_data=b"\0\0\0\10there"), ControllerError, "id 00000008, asked was 7"),
+        (EnvelopeResponse(response_data=b"\0\0\0\10there"), ControllerError, "id 00000008, not 7"),
         (EnvelopeResponse(response_data=b"\0\0"), ControllerError, "correlation id 0000"),
         (EnvelopeResponse(response_data=None), ControllerError, "error 0"),
         (ControllerTimeoutError("no answer"), ControllerTimeoutError, "no answer"),

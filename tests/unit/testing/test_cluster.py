@@ -79,7 +79,7 @@ def test_a_stopped_broker_hands_over_and_keeps_its_address(cluster: Cluster) -> 
     assert cluster.leader("orders", 0) != leader
     cluster.start(leader)
     assert cluster.address(leader) == address
-    assert "the controller lets this broker stop" in cluster.log(leader).removeprefix(log)
+    assert "the controller allows this broker to stop" in cluster.log(leader).removeprefix(log)
     cluster.wait_in_sync("orders", 0)
 
 

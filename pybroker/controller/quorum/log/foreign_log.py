@@ -44,11 +44,11 @@ def mark_of(snapshot: SnapshotFile, voters: VoterSet, node_id: int) -> SnapshotM
         if any(voter.directory_id != NO_DIRECTORY for voter in voters.voters):
             alone = "Start Kafka once more, have kafka-metadata-quorum remove-controller leave that one, start it here"
         raise MetadataLogError(
-            f"{snapshot.path} is a snapshot of Apache Kafka's, and the log beside it begins at offset {begin}: several "
-            f"voters cannot count its entries alike. The log ends in epoch {epoch} at offset {end}. Of the voters take "
-            f"the one whose log ends in the highest epoch, and of these at the highest offset. {alone} "
-            "and stop it: it makes a snapshot that says what is missing. Give the others a "
-            f"copy of its {DIRECTORY_NAME} in place of theirs, and start all"
+            f"{snapshot.path} is a snapshot of Apache Kafka, and its log begins at offset {begin}: several "
+            f"voters would number the entries differently. The log ends in epoch {epoch} at offset {end}. Choose the "
+            f"voter whose log ends in the highest epoch, and among equal epochs at the highest offset. {alone} "
+            "and stop it: it writes a snapshot with the missing numbers. Replace the "
+            f"{DIRECTORY_NAME} of the other voters with a copy of its own, and start all voters"
         )
     return SnapshotMark(snapshot.end_offset, snapshot.id)
 
@@ -57,7 +57,7 @@ def check_whole(loader: Loader) -> None:
     """Raise `MetadataLogError` for a log that ends inside a transaction: only its writer can complete it."""
     if loader.is_in_transaction:
         raise MetadataLogError(
-            "the metadata log ends inside of a transaction of Apache Kafka's controller: start Kafka on it once, which "
+            "the metadata log ends inside a transaction of Apache Kafka's controller: start Kafka on it once, which "
             "ends the transaction"
         )
 

@@ -73,7 +73,7 @@ def read_hard_state(directory: Path) -> HardState | None:
 def _damaged(path: Path, what: str) -> QuorumStateError:
     return QuorumStateError(
         f"{path} is damaged: {what}. The node does not start: restore the file from a backup. The only voter of a "
-        "quorum may start without the file; one voter among several may then vote twice in an epoch"
+        "quorum may start without the file; one of several voters could then vote twice in an epoch"
     )
 
 

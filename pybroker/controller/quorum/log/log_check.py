@@ -70,10 +70,10 @@ def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequen
         if severity != "note" and kind in _FILES_MATTER:
             raise MetadataLogError(
                 f"metadata log {directory} is damaged: {name}: {text}. The broker does not start, as it would lose the "
-                "topics that the log names from there on: restore the directory from a backup. To give up what "
-                f"follows the damage instead, cut {name} before the damaged bytes (truncate --size), move later "
-                f"segments away, and create the empty file {directory / ACCEPT_LOSS}: partitions of topics that are "
-                "not named any more are renamed to -stray, and kept"
+                "topics in the rest of the log: restore the directory from a backup. To drop the "
+                f"rest of the log instead, cut {name} before the damaged bytes (truncate --size), move later "
+                f"segments away, and create the empty file {directory / ACCEPT_LOSS}: partitions of topics that "
+                "the log no longer contains are renamed to -stray, and kept"
             )
     if found.log_end_offset == 0 and (partitions or clean_shutdown):
         raise MetadataLogError(f"metadata log {directory} is empty{_what_it_means(partitions)}")
@@ -81,8 +81,8 @@ def check_metadata_log(parent: Path, *, clean_shutdown: bool, partitions: Sequen
 
 
 def _what_it_means(partitions: Sequence[Path]) -> str:
-    held = f", and there are {len(partitions)} partitions, {partitions[0]} among them" if partitions else ""
+    held = f", but {len(partitions)} partitions exist, such as {partitions[0]}" if partitions else ""
     return (
-        f"{held}. The broker does not start, as it would take every partition for a stray: restore the directory from "
-        "a backup or set metadata.log.dir to where it is; for a new cluster set log.dirs to empty directories"
+        f"{held}. The broker does not start, as it would treat every partition as stray: restore the directory from "
+        "a backup or set metadata.log.dir to its path; for a new cluster set log.dirs to empty directories"
     )

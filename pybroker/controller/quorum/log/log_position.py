@@ -51,7 +51,7 @@ def read_position(directory: Path) -> LogPosition:
         return LogPosition()
     position = _parse(raw)
     if position is None:
-        log.warning("Replacing %s, which cannot be parsed: a loss of metadata records may stay undetected", path)
+        log.warning("Replacing %s, which cannot be parsed: a loss of metadata records may remain undetected", path)
         return LogPosition()
     return position
 

@@ -40,8 +40,8 @@ def find_lost(directory: Path, position: LogPosition, last_epoch: int, end_offse
         log.warning("%s. Continuing without the lost records: %s exists", lost, accepted)
         return LogPosition()
     log.warning(
-        "%s. Until it has fetched them from a leader, this voter votes only for voters that have them. If those are "
-        "lost for good, create the empty file %s and restart: the records are lost then",
+        "%s. Until this voter has fetched them from a leader, it votes only for voters that have them. If no voter has "
+        "them, create the empty file %s and restart: the cluster continues without the records",
         *(lost, accepted),
     )
     return position
@@ -59,19 +59,19 @@ class Losses:
         awaited, lost = quorum.take_losses()
         for key, had, has in lost:
             log.warning(
-                "voter %d lost records of the metadata log: it had acknowledged those before offset %d, and its log "
-                "ends at offset %d. They are sent again",
+                "voter %d lost records of the metadata log: it had acknowledged the records before offset %d, and "
+                "its log ends at offset %d. The leader sends them again",
                 *(node_of(key), end_of(had), end_of(has)),
             )
         if awaited is not None and self.awaited is None:
             log.warning(
                 "the metadata log lost records: it ends at offset %d, and the leader of the quorum has more that this "
-                "voter had acknowledged. Until it has fetched them, this voter votes only for voters that have them",
+                "voter had acknowledged. Until it has fetched these records, it votes only for voters that have them",
                 end_of(quorum.last_index),
             )
         elif awaited is None and self.awaited is not None:
             log.info(
-                "the metadata log has the lost records again, up to offset %d: this voter may lead again",
+                "the metadata log has fetched the lost records again, up to offset %d: this voter can lead again",
                 end_of(quorum.last_index),
             )
         self.awaited = awaited

@@ -85,12 +85,12 @@ class MetadataCopy:
         aside = self.directory.with_name(f"{DIRECTORY_NAME}.aside")
         if aside.exists():
             shutil.rmtree(self.directory)
-            what = f"{aside} is kept of an earlier one, so this one is removed"
+            what = f"{aside} exists from an earlier failure, so the copy is removed"
         else:
             self.directory.rename(aside)
-            what = f"it is kept as {aside}"
+            what = f"the copy is kept as {aside}"
         log.error(
-            "This node's copy of the metadata log cannot be used: %s; %s, and the log is fetched again", reason, what
+            "This node's copy of the metadata log cannot be used: %s; %s. Fetching the log again", reason, what
         )
 
     def append(self, batches: bytes) -> None:
@@ -162,6 +162,6 @@ class MetadataCopy:
             opened.restart_at(end_offset, self._now_ms())
         if opened.log_start_offset > end_offset:
             raise MetadataLogError(
-                f"{self.directory}: the log begins at offset {opened.log_start_offset}, and what is before it is in no "
-                "snapshot"
+                f"{self.directory}: the log begins at offset {opened.log_start_offset}, and no snapshot "
+                "contains the records before it"
             )

@@ -80,7 +80,7 @@ async def _fetch(source: SnapshotSource, snapshot: SnapshotId, directory: Path, 
                 piece = await _fetch_piece(connection, source, snapshot, position)
                 if size not in (-1, piece.size):
                     raise SnapshotFetchError(
-                        f"{source.server}: {snapshot.file_name} had {size} bytes, and now has {piece.size}"
+                        f"{source.server}: {snapshot.file_name} changed its size from {size} to {piece.size} bytes"
                     )
                 size = piece.size
                 await elsewhere(writer.write, piece.unaligned_records)
@@ -119,18 +119,18 @@ def _piece(
     found = [one for topic in answer.topics for one in topic.partitions]
     code = answer.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code:
-        raise SnapshotFetchError(f"{server} refuses {snapshot.file_name} with {code_name(code)}")
+        raise SnapshotFetchError(f"{server} rejects the fetch of {snapshot.file_name} with {code_name(code)}")
     piece = found[0]
     given = (piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
     if given != snapshot or piece.position != position:
         raise SnapshotFetchError(
-            f"{server} returns the snapshot of offset {given[0]} and epoch {given[1]} from byte {piece.position} on, "
-            f"where {snapshot.file_name} was asked for from byte {position} on"
+            f"{server} returns the snapshot of offset {given[0]} and epoch {given[1]} from byte {piece.position}: "
+            f"{snapshot.file_name} was requested from byte {position}"
         )
     size = len(piece.unaligned_records)
     if not size or not position + size <= piece.size <= MOST_BYTES:
         raise SnapshotFetchError(
-            f"{server} returns {size} bytes at {position} of the {piece.size} that it says {snapshot.file_name} has"
+            f"{server} returns {size} bytes at {position} of the {piece.size} bytes of {snapshot.file_name}"
         )
     return piece
 

@@ -29,7 +29,7 @@ def continues(log: MetadataLog, snapshot: SnapshotId, *, is_alone: bool) -> bool
     if not continues and is_alone:
         raise MetadataLogError(
             f"{log.directory}: the entry before offset {snapshot.end_offset} is of epoch {last.epoch} and "
-            f"ends at {last.last_offset + 1}, and the snapshot there is of epoch {snapshot.epoch}: one of the two "
+            f"ends at {last.last_offset + 1}, but the snapshot is of epoch {snapshot.epoch}: one of the two "
             "belongs to another log"
         )
     return continues

@@ -228,7 +228,7 @@ def open_snapshot(path: Path) -> SnapshotFile:
     """Read name and header of a snapshot; raises `OSError` and `MetadataLogError`."""
     match = _NAME.fullmatch(path.name)
     if match is None:
-        raise MetadataLogError(f"{path}: a snapshot is called <end offset, 20 digits>-<epoch, 10 digits>{SUFFIX}")
+        raise MetadataLogError(f"{path}: expected a snapshot named <end offset, 20 digits>-<epoch, 10 digits>{SUFFIX}")
     snapshot = SnapshotId(int(match[1]), int(match[2]))
     with path.open("rb") as file:
         head = next(_raw_batches(file, path), None)

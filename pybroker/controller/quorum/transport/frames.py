@@ -29,11 +29,11 @@ def check_frame(request: RaftMessagesRequest, settings: QuorumSettings, *, is_dy
     """
     if request.cluster_id != settings.cluster_id:
         raise ForeignClusterError(
-            f"messages of a voter of cluster {request.cluster_id!r}; this one belongs to {settings.cluster_id!r}"
+            f"messages of a voter of cluster {request.cluster_id!r}; this voter belongs to {settings.cluster_id!r}"
         )
     is_announcement = is_dynamic and request.to_id == _ANYBODY and not request.messages
     if request.to_id != settings.node_id and not is_announcement:
-        raise UnknownVoterError(f"messages for voter {request.to_id}; this one is {settings.node_id}")
+        raise UnknownVoterError(f"messages for voter {request.to_id}; this voter is {settings.node_id}")
     if is_dynamic:
         return _any_replica(request, settings)
     if request.from_id == settings.node_id or request.from_id not in settings.voters:
@@ -57,5 +57,5 @@ def _any_replica(request: RaftMessagesRequest, settings: QuorumSettings) -> int:
             "and the id of the directory of its metadata log"
         )
     if request.from_id == settings.node_id:
-        raise UnknownVoterError(f"messages of node {request.from_id}, which is this one's id")
+        raise UnknownVoterError(f"messages of node {request.from_id}, which is the id of this node")
     return key_of(request.from_id, request.from_directory_id)

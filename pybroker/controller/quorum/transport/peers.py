@@ -251,7 +251,7 @@ class Peer:
                     # configuration.
                     level = logging.INFO if isinstance(error, OSError) else logging.WARNING
                     why = str(error) or "no answer in time"
-                    log.log(level, "%s cannot be reached and is tried again: %s", self._name, why)
+                    log.log(level, "Cannot connect to %s, retrying: %s", self._name, why)
                 was_reached, self._is_failure_logged = False, True
                 if isinstance(error, AuthenticationError):
                     # Authentication will fail again until the configuration is changed.

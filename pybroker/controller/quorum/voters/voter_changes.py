@@ -199,7 +199,7 @@ class VoterChanges:
         wanted = self._driver.voter.last_index
         while not any(key == voter.key and index >= wanted for key, index, _ in self._driver.voter.progress()):
             if not self._driver.leads:
-                raise NotControllerError("this node does not lead the metadata quorum any more")
+                raise NotControllerError("this node no longer leads the metadata quorum")
             if loop.time() >= deadline:
                 return Result(
                     ErrorCode.REQUEST_TIMED_OUT, f"Aborted add voter operation for {voter} since it is lagging behind"

@@ -201,7 +201,7 @@ async def test_a_copy_of_another_log_is_kept_aside(tmp_path: Path, caplog: pytes
         async with observing(settings_of(tmp_path, listener.endpoint.port)) as observer:
             await caught_up(observer, leader)
     assert (tmp_path / "observer" / f"{DIRECTORY_NAME}.aside").is_dir()
-    assert "it is kept as" in caplog.text
+    assert "the copy is kept as" in caplog.text
 
 
 async def test_a_node_of_another_cluster_is_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -210,7 +210,7 @@ async def test_a_node_of_another_cluster_is_not_followed(tmp_path: Path, caplog:
         async with observing(settings) as observer:
             await listener.until_asked(FETCH, 3)
             assert observer.image.offset == -1
-    assert "refuses the metadata log with INCONSISTENT_CLUSTER_ID" in caplog.text
+    assert "rejects the fetch with INCONSISTENT_CLUSTER_ID" in caplog.text
 
 
 def answer(**fields: Any) -> FetchResponse:
@@ -232,7 +232,7 @@ LIES: dict[str, tuple[FetchResponse, str]] = {
     "a corrupt batch": (answer(high_watermark=9, records=batch(0, 1, LEVEL)[:-1] + b"x"), "corrupt"),
     "half a batch": (answer(high_watermark=9, records=batch(0, 1, LEVEL)[:-1]), "cut short"),
     "no batch": (answer(high_watermark=9, records=b"nonsense"), "cut short"),
-    "a gap": (answer(high_watermark=9, records=batch(1, 1, LEVEL)), "where 0 is next"),
+    "a gap": (answer(high_watermark=9, records=batch(1, 1, LEVEL)), "expected offset 0"),
     "what is not committed": (answer(high_watermark=0, records=batch(0, 1, LEVEL)), "is not committed"),
     "an epoch that goes back": (
         answer(high_watermark=9, records=batch(0, 4, LEVEL) + batch(1, 3, LEVEL)),
@@ -244,9 +244,9 @@ LIES: dict[str, tuple[FetchResponse, str]] = {
         answer(high_watermark=9, records=batch(0, 1, bytes.fromhex("01090000") + bytes(16) + b"\0")),
         "",
     ),
-    "an empty snapshot": (answer(snapshot_id=SnapshotId(end_offset=0, epoch=0)), "is offered to one who has"),
+    "an empty snapshot": (answer(snapshot_id=SnapshotId(end_offset=0, epoch=0)), "is offered to a node that has"),
     "a snapshot that is not there": (answer(snapshot_id=SnapshotId(end_offset=9, epoch=1)), "cannot be fetched"),
-    "no leader": (answer(leader=LeaderIdAndEpoch(), high_watermark=9), "answers as a leader"),
+    "no leader": (answer(leader=LeaderIdAndEpoch(), high_watermark=9), "responds as the leader"),
 }
 
 
