@@ -142,7 +142,7 @@ class Runner(Generic[Event, Record]):
     def queue(self, event: Event, on_reply: OnReply) -> None:
         """Queue an event as `post` does, but let the caller call `step`."""
         if self._closed:
-            on_reply(None, ClosedError("no more events are taken"))
+            on_reply(None, ClosedError("the runner is closed and accepts no events"))
         else:
             self._waiting.append((event, on_reply))
 
@@ -174,7 +174,7 @@ class Runner(Generic[Event, Record]):
         self._alarm.clear()
         parked, self._parked = self._parked, {}
         for on_reply in parked.values():
-            on_reply(None, ClosedError("no more events are taken"))
+            on_reply(None, ClosedError("the runner is closed and accepts no events"))
         # The alarm and `append` refer to the runner. These cycles would keep files open until garbage collection.
         self._alarm = Alarm(self._now, lambda _timers: None)
         self._append = _append_nothing
@@ -283,7 +283,7 @@ class Runner(Generic[Event, Record]):
     def _park(self, key: Hashable, on_reply: OnReply) -> None:
         before = self._parked.pop(key, None)
         if before is not None:
-            before(None, SupersededError("another event waits in its place"))
+            before(None, SupersededError("a newer event with the same key replaced this one"))
         self._parked[key] = on_reply
 
     def _give_up(
@@ -308,7 +308,7 @@ class Runner(Generic[Event, Record]):
             if not isinstance(on_reply, Timer):
                 on_reply(None, error)
             elif on_reply.key not in self._alarm and not self._closed:
-                log.warning("An event of a timer could not be committed: %s; retrying", error)
+                log.warning("Failed to commit a timer event: %s; retrying", error)
                 self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _fail(self, on_reply: OnReply | Timer, error: Exception) -> None:
@@ -316,7 +316,7 @@ class Runner(Generic[Event, Record]):
         if not isinstance(on_reply, Timer):
             on_reply(None, error)
             return
-        log.error("An event of a timer failed; retrying in %d ms", RAISED_MS, exc_info=error)
+        log.error("Failed to handle a timer event; retrying in %d ms", RAISED_MS, exc_info=error)
         if on_reply.key not in self._alarm and not self._closed:
             self._alarm.set(on_reply._replace(deadline_ms=self._now() + RAISED_MS))
 
@@ -371,4 +371,4 @@ def _ignore_reply(_reply: Any, _error: Exception | None) -> None:
 
 
 def _append_nothing(_records: Sequence[Any]) -> None:
-    raise ClosedError("the log is let go")
+    raise ClosedError("the log is closed")

@@ -105,5 +105,5 @@ class ClusterDelta:
     def _incarnation(self, broker_id: int, epoch: int, record: msgspec.Struct) -> BrokerRegistration:
         broker = self.changed[broker_id] if broker_id in self.changed else self._base.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
-            raise RecordError(f"{record}: there is no such incarnation of the broker")
+            raise RecordError(f"{record}: the broker has no incarnation with this id")
         return broker

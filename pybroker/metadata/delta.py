@@ -85,7 +85,7 @@ class MetadataDelta:
         """Apply one record. Raises `RecordError`; the delta must not be built after that."""
         change = _CHANGES.get(type(record).__name__)
         if change is None:
-            raise RecordError(f"{record}: not a metadata record that is known here")
+            raise RecordError(f"{record}: unknown metadata record")
         change(self, record)
 
     def reach(self, offset: int, epoch: int) -> None:
@@ -200,12 +200,12 @@ class MetadataDelta:
 
     def _apply_producer_ids(self, record: ProducerIdsRecord) -> None:
         if record.next_producer_id <= self._next_producer_id:
-            raise RecordError(f"{record}: producer ids are given out up to {self._next_producer_id}")
+            raise RecordError(f"{record}: producer ids are allocated up to {self._next_producer_id}")
         self._next_producer_id = record.next_producer_id
 
     def _apply_acl(self, record: AccessControlEntryRecord) -> None:
         if self._acl(record.id) is not None:
-            raise RecordError(f"{record}: there is an access control entry with this id")
+            raise RecordError(f"{record}: an access control entry with this id exists already")
         self.acls[record.id] = AccessControlEntry(
             record.resource_type,
             record.resource_name,
@@ -218,7 +218,7 @@ class MetadataDelta:
 
     def _apply_remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
         if self._acl(record.id) is None:
-            raise RecordError(f"{record}: there is no access control entry with this id")
+            raise RecordError(f"{record}: no access control entry has this id")
         self.acls[record.id] = None
 
     def _acl(self, acl_id: bytes) -> AccessControlEntry | None:

@@ -103,7 +103,7 @@ class Loader:
                     publisher.publish(delta, self.image)
                 except Exception:
                     self.failures += 1
-                    words = "the metadata up to offset %d cannot be put in force by %s"
+                    words = "Failed to apply the metadata up to offset %d in %s"
                     log.critical(words, self.image.offset, type(publisher).__name__, exc_info=True)
         return self.image
 
@@ -112,7 +112,7 @@ class Loader:
         records = self._transaction
         if (kind == _BEGIN) != (records is None):
             state = "outside of one" if records is None else "inside of one"
-            raise RecordError(f"{kind}: a transaction of the metadata log cannot begin or end so {state}")
+            raise RecordError(f"{kind}: a metadata transaction cannot begin or end {state}")
         self._transaction = [] if records is None else None
         if kind == _END and records is not None:
             for record in records:

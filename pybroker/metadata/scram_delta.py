@@ -38,7 +38,7 @@ class ScramDelta:
         """Remove a credential. Raises `RecordError` if it does not exist."""
         key = (record.mechanism, record.name)
         if (self.changed[key] if key in self.changed else self._base.of(key[0]).get(key[1])) is None:
-            raise RecordError(f"{record}: there is no such credential")
+            raise RecordError(f"{record}: the credential does not exist")
         self.changed[key] = None
 
     def become(self, image: ScramImage) -> None:

@@ -43,7 +43,7 @@ class TokensDelta:
         """Remove a token. Raises `RecordError` if it does not exist."""
         token_id = record.token_id
         if (self.changed[token_id] if token_id in self.changed else self._base.by_id.get(token_id)) is None:
-            raise RecordError(f"{record}: there is no delegation token with this id")
+            raise RecordError(f"{record}: no delegation token has this id")
         self.changed[token_id] = None
 
     def become(self, image: DelegationTokensImage) -> None:

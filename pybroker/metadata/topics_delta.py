@@ -45,7 +45,7 @@ class TopicsDelta:
     def apply_topic(self, record: TopicRecord) -> None:
         """Add a topic without partitions."""
         if record.topic_id in self._base.by_id or record.topic_id in self.changed:
-            raise RecordError(f"{record}: the topic id is taken")
+            raise RecordError(f"{record}: the topic id is already in use")
         self.changed[record.topic_id] = {}
         self._names[record.topic_id] = record.name
 
@@ -70,7 +70,7 @@ class TopicsDelta:
         partitions = self._partitions_of(record.topic_id, record)
         before = partitions.get(record.partition_id)
         if before is None:
-            raise RecordError(f"{record}: there is no such partition")
+            raise RecordError(f"{record}: the partition does not exist")
         names_leader = record.leader != _LEADER_UNCHANGED
         recovery = record.leader_recovery_state
         partitions[record.partition_id] = PartitionImage(
@@ -116,7 +116,7 @@ class TopicsDelta:
         topic = self._base.by_id.get(record.topic_id)
         changed = self.changed.pop(record.topic_id, None)
         if changed is None and (topic is None or record.topic_id in self.removed):
-            raise RecordError(f"{record}: there is no such topic")
+            raise RecordError(f"{record}: the topic does not exist")
         if topic is not None:
             self.removed[record.topic_id] = topic
             self._names.pop(record.topic_id, None)
@@ -165,7 +165,7 @@ class TopicsDelta:
         if partitions is None:
             topic = self._base.by_id.get(topic_id)
             if topic is None or topic_id in self.removed:
-                raise RecordError(f"{record}: there is no such topic")
+                raise RecordError(f"{record}: the topic does not exist")
             partitions = self.changed[topic_id] = dict(topic.partitions)
             self._names[topic_id] = topic.name
         return partitions

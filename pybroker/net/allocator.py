@@ -34,4 +34,4 @@ def fix_thresholds() -> None:
     except AttributeError:  # another C library, without dynamic thresholds
         return
     if not (mallopt(_M_MMAP_THRESHOLD, MAPPED_FROM_BYTES) and mallopt(_M_TRIM_THRESHOLD, FREE_END_BYTES)):
-        log.warning("the allocator keeps its own thresholds: large buffers that were freed may stay with the broker")
+        log.warning("Failed to set malloc thresholds: freed large buffers may remain in the memory of this process")

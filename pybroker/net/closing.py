@@ -32,4 +32,4 @@ async def close_connections(data_plane: DataPlane) -> None:
     await asyncio.to_thread(data_plane.shut_down, grace_ms=FINISH_MS)
     syncs, appends = data_plane.flush_counts
     if syncs:
-        log.info("shared syncs: %d covered %d appends", syncs, appends)
+        log.info("Shared fsync calls: %d calls flushed %d appends", syncs, appends)

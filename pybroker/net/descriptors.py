@@ -71,7 +71,7 @@ def connections_allowed(shares: Shares, max_connections: int) -> tuple[int, str]
     """Return the maximum number of connections, and the setting or limit that it is from."""
     if max_connections <= shares.connections:
         return max_connections, "max.connections"
-    return shares.connections, f"what RLIMIT_NOFILE={shares.limit} leaves for them"
+    return shares.connections, f"the share of RLIMIT_NOFILE={shares.limit} for connections"
 
 
 def say(shares: Shares, config: BrokerConfig, partitions: int) -> None:
@@ -79,14 +79,14 @@ def say(shares: Shares, config: BrokerConfig, partitions: int) -> None:
     max_connections = config.max_connections
     reasons = []
     if shares.limit < _SMALL:
-        reasons.append("it is small for a broker")
+        reasons.append("the limit is low for a broker")
     if "max.connections" in config.given and max_connections > shares.connections:
         reasons.append(f"max.connections={max_connections} cannot be reached")
     if partitions > shares.log_files:
-        reasons.append(f"{partitions} partitions would need as many while all of them are written to")
+        reasons.append(f"{partitions} partitions need as many open files when all receive records")
     log.log(
         logging.WARNING if reasons else logging.INFO,
-        "RLIMIT_NOFILE is %d: at most %d connections, about %d open files of logs%s",
+        "RLIMIT_NOFILE is %d: at most %d connections, about %d open log files%s",
         shares.limit,
         connections_allowed(shares, max_connections)[0],
         shares.log_files,

@@ -117,7 +117,7 @@ class Pipeline:
         self._large.stop()
         self._events.clear()
         if counted := str(self.counts):
-            log.info("requests of the control plane: %s", counted)
+            log.info("Requests processed in the control plane: %s", counted)
 
     def _watch(self) -> None:
         if self._loop is not None and not self._reading:

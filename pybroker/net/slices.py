@@ -24,4 +24,4 @@ def take_slice() -> None:
     try:
         set_thread_slice(SLICE_US)
     except OSError as error:
-        log.info("a slice of %d µs for the thread of Python has no effect: %s", SLICE_US, error.strerror)
+        log.info("Failed to set a scheduler slice of %d µs for the Python thread: %s", SLICE_US, error.strerror)

@@ -126,7 +126,7 @@ class TlsListeners:
         host = event.peer.rpartition(":")[0].strip("[]")
         proof = Proof(event.listener, host, "", subject, event.certificate)
         principal = self._builder(proof)
-        log.info("%s is %s, by its certificate on %s", event.peer, one_line(str(principal)), event.listener)
+        log.info("Authenticated %s as %s by certificate on %s", event.peer, one_line(str(principal)), event.listener)
         return principal
 
     async def _watch_files(self, now: Callable[[], datetime]) -> None:
@@ -170,7 +170,7 @@ class TlsListeners:
                 continue
             self._said[name] = now
             words = "has expired" if until <= now else f"expires in {(until - now).days} days"
-            log.warning("the certificate of listener %s %s, at %s", name, words, until.isoformat())
+            log.warning("the certificate of listener %s %s (%s)", name, words, until.isoformat())
 
 
 def _rules(settings: ListenerTls) -> tuple[Rule, ...]:

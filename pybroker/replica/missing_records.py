@@ -29,7 +29,7 @@ def find_missing_records(partitions: Iterable[Partition], image: MetadataImage) 
         names = ", ".join(f"{one.topic}-{one.index}" for one in replicated[:_MOST_NAMES])
         more = ", ..." if len(replicated) > _MOST_NAMES else ""
         log.warning(
-            "%d replicas are missing records (%s%s): another in-sync replica leads, if there is one, and these "
+            "%d replicas are missing records (%s%s). Another in-sync replica leads if possible, and these "
             "replicas fetch the records from it",
             len(replicated),
             names,

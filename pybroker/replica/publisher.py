@@ -289,7 +289,7 @@ class PartitionPublisher:
         exhausted = [error for error in self._failures.values() if is_exhaustion(error)]
         if exhausted and not self._is_short:
             log.error(
-                "%d partitions cannot be opened, or have no leader: %s; %s", len(exhausted), exhausted[0], limits()
+                "%d partitions cannot be opened or have no leader: %s; %s", len(exhausted), exhausted[0], limits()
             )
             log.error("Retrying these partitions every %g s", _AGAIN_S)
         elif self._is_short and not exhausted:
@@ -354,7 +354,7 @@ class PartitionPublisher:
                     left.append((partition, NativeRole.none(plan_role(image, node_id).epoch)))
         for (partition, _), failure in zip(left, become_roles(left, self._data_plane), strict=True):
             if failure is not None:
-                log.error("partition %s-%d keeps its role: %s", partition.topic, partition.index, failure)
+                log.error("Failed to change the role of partition %s-%d: %s", partition.topic, partition.index, failure)
                 continue
             partition.retire(self._data_plane)
             try:

@@ -76,9 +76,9 @@ class Losses:
             sums, self._sums = self._sums, {}
         for directory, total in sums.items():
             log.warning(
-                "log directory %s: %d partitions are damaged and %d ended in a write that was not finished; "
-                "%d bytes were taken out of logs, %d files are set aside: `pybroker log-dirs --damage --data %s` "
-                "lists what, where and why",
+                "log directory %s: %d partitions are damaged and %d ended in an incomplete write; "
+                "%d bytes were removed from logs and %d files were set aside. `pybroker log-dirs --damage --data %s` "
+                "lists them with the reasons",
                 directory,
                 len(total.damaged),
                 len(total.torn),

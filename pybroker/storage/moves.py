@@ -146,7 +146,7 @@ class LogMoves:
         """
         name = future_name(topic, index)
         if name is None:
-            raise TopicNameTooLongError(f"{topic}: a directory name with the topic's in it would be too long")
+            raise TopicNameTooLongError(f"{topic}: the name of the future replica's directory would be too long")
         target = next((directory for directory in self._directories.logs if str(directory.path) == path), None)
         if target is None:
             raise LogDirectoryNotFoundError(f"{path} is none of the log directories")
@@ -164,7 +164,7 @@ class LogMoves:
         located = self._partitions.locate(topic, index)
         if located is None:
             self._partitions.prefer(topic, index, target)
-            raise PartitionNotHereError(f"{topic}-{index} does not lie here")
+            raise PartitionNotHereError(f"this broker has no replica of {topic}-{index}")
         partition, source = located
         if source is not target and (topic, index) not in self._moves:
             self._begin(Move(partition, source, target, target.path / name))

@@ -305,7 +305,7 @@ class Partitions:
         if own is None:
             if self._claiming and len(self._directories.online) < len(self._directories.logs):
                 # It may be in the missing directory: an empty log in its place would lose its records.
-                raise DirectoryOfflineError(f"{key[0]}-{key[1]} may lie in a log directory that is offline")
+                raise DirectoryOfflineError(f"{key[0]}-{key[1]} may be in a log directory that is offline")
             if self._claiming and not found:
                 self._missing.add(key)
             return None
@@ -313,7 +313,7 @@ class Partitions:
             raise DirectoryOfflineError(f"log directory {own.path} failed")
         if is_elsewhere(self._directories, own, opening.assigned):
             # It was moved, and the log that was left here is outdated.
-            raise DirectoryOfflineError(f"{key[0]}-{key[1]} lies in a log directory that is offline")
+            raise DirectoryOfflineError(f"{key[0]}-{key[1]} is in a log directory that is offline")
         return own
 
     def _place(self, keys: Sequence[Key]) -> dict[Key, LogDirectory]:

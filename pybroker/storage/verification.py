@@ -128,7 +128,7 @@ def verify_directories(log_paths: Sequence[Path], metadata_path: Path) -> Verifi
 def _shared_lock(path: Path) -> Iterator[None]:
     """Keep brokers from starting in the directory; raises DirectoryError if one has locked it."""
     if not path.is_dir():
-        raise DirectoryError(f"log directory {path}: there is no such directory")
+        raise DirectoryError(f"log directory {path}: the directory does not exist")
     if is_locked_here(path):
         # Opening and closing the lock file here would release this process's lock.
         raise DirectoryLockedError(path, os.getpid())

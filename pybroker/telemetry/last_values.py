@@ -132,7 +132,7 @@ class LastValues:
         if not self._has_said:
             self._has_said = True
             log.warning(
-                "clients push metrics, which are counted and not read; for their values: %s",
+                "Clients push metrics, but their values cannot be decoded: only pushes are counted. To decode them: %s",
                 install_command("telemetry"),
             )
         return []

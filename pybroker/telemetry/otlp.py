@@ -53,7 +53,7 @@ def find_decoder() -> Decode | None:
         try:
             data = MetricsData.FromString(payload)
         except DecodeError as error:
-            raise MalformedPayloadError(f"no MetricsData of OpenTelemetry: {error}") from error
+            raise MalformedPayloadError(f"the payload is not OpenTelemetry MetricsData: {error}") from error
         for resource in data.resource_metrics:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:

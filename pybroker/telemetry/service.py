@@ -183,7 +183,7 @@ class Telemetry:
             raise RefusedError(ErrorCode.TELEMETRY_TOO_LARGE, self._too_large(push.client)) from error
         except Exception as error:
             self._failed += 1
-            log.warning("metrics of the client instance %s are not received: %r", push.client.uuid, error)
+            log.warning("Failed to process metrics of the client instance %s: %r", push.client.uuid, error)
             raise RefusedError(ErrorCode.INVALID_RECORD, str(error)) from error
         self._exported += 1
 

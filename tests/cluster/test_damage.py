@@ -254,7 +254,7 @@ def checkpoint_cases() -> Iterator[Case]:
         missing = After(says=f"{name} is missing", names=name)
         yield Case(f"{name}-removed", write(name, None), missing, None)
         for what, data in (("empty", b""), ("noise", NOISE), ("large", b"0\n1\nt 0 9999999999999999999\n")):
-            ignored = After(says="it is ignored", names=name)
+            ignored = After(says="ignoring the file", names=name)
             yield Case(f"{name}-{what}", write(name, data), ignored, ignored)
     beyond = After(says="the log ends before offset 45; records up to offset 999", names=TOPIC)
     yield Case("recovery-point-beyond", write(POINTS, b"0\n1\nt 0 999\n"), beyond, beyond)

@@ -246,7 +246,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one_and_the_division_is_said(tmp_p
         assert resource.prlimit(broker.pid, resource.RLIMIT_NOFILE) == (1024, 1024)
         said = next(line for line in broker.log.splitlines() if "RLIMIT_NOFILE is" in line)
         assert " WARN " in said
-        assert "RLIMIT_NOFILE is 1024: at most 448 connections, about 448 open files of logs" in said
+        assert "RLIMIT_NOFILE is 1024: at most 448 connections, about 448 open log files" in said
         assert "max.connections=2000 cannot be reached" in said
 
 

@@ -45,7 +45,7 @@ def test_acknowledged_batches_were_synced_and_are_there_after_a_kill(
         assert values == [b"%d" % number for number in range(20)]
         assert produced(wire.ask(produce(TOPIC, batch_of(b"more")))).base_offset == 20
     assert broker.terminate() == 0
-    assert "shared syncs:" in broker.log
+    assert "Shared fsync calls:" in broker.log
 
 
 @pytest.mark.parametrize("settings", [{"flush": "group"}, {"log_flush_interval_messages": "1"}], ids=["group", "each"])
@@ -67,7 +67,7 @@ def test_acknowledged_commits_were_synced_and_are_there_after_a_kill(
         assert answer.topics[0].partitions[0].committed_offset == 19
         assert commit(wire, 20) == 0
     assert broker.terminate() == 0
-    assert "shared syncs:" in broker.log
+    assert "Shared fsync calls:" in broker.log
 
 
 def find_coordinator(wire: Wire) -> None:

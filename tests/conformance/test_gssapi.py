@@ -214,7 +214,7 @@ def test_nodes_sign_in_to_each_other_by_tickets(server: Server) -> None:
             for partition in range(3):
                 assert producer.send("kept", b"x", partition=partition).result(60).offset == 0
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
-            words = f"is User:kafka again, by GSSAPI on {listener}"
+            words = f"as User:kafka again by GSSAPI on {listener}"
             wait_until(lambda words=words: said_by_any(cluster, words), within=60, what=words)  # type: ignore[misc]
         cluster.wait_in_sync("kept", 0)
 

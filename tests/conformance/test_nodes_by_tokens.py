@@ -72,7 +72,7 @@ def test_nodes_outlive_their_tokens(cluster: Cluster) -> None:
 
         wait_until(outlived, within=60, what="the first tokens have ended")
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
-            words = f"is User:node again, by OAUTHBEARER on {listener}"
+            words = f"as User:node again by OAUTHBEARER on {listener}"
             wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
         assert not said("tried again"), "no connection was lost over it"
         admin.create_topics([NewTopic("later", 1, 3)])

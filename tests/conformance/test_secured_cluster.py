@@ -324,7 +324,7 @@ def test_nodes_sign_in_again_before_their_sessions_end(scram: Scram) -> None:
         return any(words in scram.log(node)[at:] for node, at in began.items())
 
     for listener in ("SASL_SSL", "CONTROLLER"):
-        words = f"is User:node again, by SCRAM-SHA-512 on {listener}"
+        words = f"as User:node again by SCRAM-SHA-512 on {listener}"
         wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
     assert not said("tried again")
 

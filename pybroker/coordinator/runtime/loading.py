@@ -56,7 +56,7 @@ async def replay(source: Source, kind: CoordinatorKind[Any, Any], machine: Shard
         try:
             chunk = kind.codec.decode(batches)
         except MalformedMessage as error:
-            raise ValueError(f"there is no batch at offset {offset}, or after it: {error}") from error
+            raise ValueError(f"no batch found at or after offset {offset}: {error}") from error
         if chunk.size == 0:
             raise ValueError(f"the log ends at offset {offset}, not at its end offset {end}")
         machine.load(chunk.records)

@@ -166,7 +166,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
                 except OSError as error:
                     if not is_exhaustion(error):
                         raise
-                    log.warning("the %s of %s are loaded later: %s", entries, name, error)
+                    log.warning("Failed to load the %s of %s: %s; retrying", entries, name, error)
                     await asyncio.sleep(_AGAIN_S)
         except Exception as error:
             shard.lacked_log = opened is None
@@ -188,7 +188,7 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         """Load a shard's log, and return its runner."""
         machine = shard.machine = self._kind.build_machine()
         if opened is None:
-            raise NotLeaderError("the partition is not open here")
+            raise NotLeaderError("the partition is not open on this broker")
         loop = asyncio.get_running_loop()
         source = Source(
             self._name(shard.index),

@@ -361,7 +361,8 @@ class TransactionMarkers:
                 return
             else:
                 if code not in _AGAIN:
-                    log.error("the marker of %s for %s-%d: %s", ending.transactional_id, *partition, _name(code))
+                    words = "Failed to write the marker of %s to %s-%d: %s"
+                    log.error(words, ending.transactional_id, *partition, _name(code))
                 again.append(partition)
         if again:
             self._wait(ending, again)

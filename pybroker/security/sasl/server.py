@@ -220,7 +220,8 @@ class SaslServer:
             return self._fail(client, session, _other_principal(session.proved, principal))
         lifetime = self._lifetime_ms(client, session.mechanism, step.expires_ms)
         again = "" if session.proved is None else " again"
-        log.info("%s is %s%s, by %s on %s", client.peer_host, principal, again, session.mechanism, client.listener)
+        words = "Authenticated %s as %s%s by %s on %s"
+        log.info(words, client.peer_host, principal, again, session.mechanism, client.listener)
         if lifetime is None:
             del self._sessions[client.connection]
         else:

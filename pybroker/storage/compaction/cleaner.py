@@ -208,7 +208,7 @@ class Cleaner:
                     and checkpoint > (active := survey_segments(partition)[-1][0])
                 }
                 for key, active in beyond.items():
-                    log.info("%s-%d was truncated: it is clean up to offset %d only", *key, active)
+                    log.info("%s-%d was truncated: its clean section now ends at offset %d", *key, active)
                 if beyond:
                     offsets.update(beyond)
                     self._write(directory)
@@ -242,7 +242,7 @@ class Cleaner:
     def _warn_of_standstill(self) -> None:
         if self._pace < _STANDSTILL:
             log.warning(
-                "log.cleaner.io.max.bytes.per.second=%s: compaction nearly stops until it is raised",
+                "log.cleaner.io.max.bytes.per.second=%s: compaction nearly stops until this value is raised",
                 self._pace,
             )
 
@@ -287,7 +287,7 @@ class Cleaner:
                 try:
                     yield self._survey_one(directory, partition, *policy, now_ms)
                 except (OSError, ValueError) as error:
-                    log.error("%s-%d cannot be checked by the cleaner: %s", partition.topic, partition.index, error)
+                    log.error("The cleaner failed to check %s-%d: %s", partition.topic, partition.index, error)
 
     def _survey_one(
         self, directory: LogDirectory, partition: Partition, policy: CompactionPolicy, segment_ms: int, now_ms: int
@@ -326,8 +326,7 @@ class Cleaner:
             level = logging.DEBUG if policy.delete and checkpoint < start else logging.WARNING
             log.log(
                 level,
-                "%s-%d: the cleaner's checkpoint %d is outside the log, which has the offsets %d to %d; "
-                "all of it counts as dirty",
+                "%s-%d: the cleaner's checkpoint %d is outside the log (offsets %d to %d); the whole log is dirty",
                 *(*key, checkpoint, start, end),
             )
             offsets[key] = first_dirty
@@ -388,11 +387,11 @@ class Cleaner:
         except CleaningEndedError:
             return False
         except ValueError as error:
-            log.warning("%s-%d cannot be compacted; it is uncleanable from now on: %s", topic, index, error)
+            log.warning("%s-%d cannot be compacted and is marked uncleanable: %s", topic, index, error)
             self._mark_uncleanable(chosen)
             return True
         except OSError as error:
-            log.error("%s-%d cannot be compacted now: %s", topic, index, error)
+            log.error("Failed to compact %s-%d: %s", topic, index, error)
             if error.errno not in _FULL and not is_exhaustion(error):
                 self._directory_failed(chosen.directory.path, error)
             return False
@@ -455,8 +454,8 @@ def _pace(config: BrokerConfig) -> float:
 def _log_cleaned(chosen: LogToClean, cleaned: CleanedLog) -> None:
     topic, index = chosen.key
     log.info(
-        "compacted %s-%d, dirty from offset %d to %d: %d keys, %d records of %d bytes became %d of %d, %d segments "
-        "became %d, in %d ms",
+        "Compacted %s-%d, dirty from offset %d to %d, %d keys: from %d records (%d bytes) to %d (%d bytes), from %d "
+        "segments to %d, in %d ms",
         *(topic, index, chosen.first_dirty, cleaned.end_offset, cleaned.keys),
         *(cleaned.records_read, cleaned.bytes_read, cleaned.records_written, cleaned.bytes_written),
         *(cleaned.segments_read, cleaned.segments_written, cleaned.total_ms),

@@ -69,4 +69,4 @@ class CleanStop:
             except OSError as error:
                 failures.append(error)
         for failure in failures:
-            log.error("a log could not be closed cleanly, the next start recovers its directory: %s", failure)
+            log.error("Failed to close a log cleanly, so the next start recovers its directory: %s", failure)

@@ -104,7 +104,7 @@ class Directories:
         """Return the directory for a new partition: the one with the fewest, as Kafka does; raises DirectoryError."""
         online = self.online
         if not online:
-            raise DirectoryError("no log directory is left online")
+            raise DirectoryError("all log directories are offline")
         if len(online) == 1:
             # No need to count: each of a thousand new partitions would count all previous ones.
             return online[0]
@@ -133,12 +133,12 @@ def _check_identity(directories: Iterable[LogDirectory], node_id: int) -> None:
             continue
         if directory.meta.node_id != node_id:
             raise ForeignDirectoryError(
-                f"log directory {directory.path} belongs to node {directory.meta.node_id}, and node.id is {node_id}"
+                f"log directory {directory.path} belongs to node {directory.meta.node_id}, but node.id is {node_id}"
             )
         if first is None or first.meta is None:
             first = directory
         elif directory.meta.cluster_id != first.meta.cluster_id:
             raise ForeignDirectoryError(
                 f"log directory {directory.path} belongs to cluster {directory.meta.cluster_id}, "
-                f"and {first.path} to {first.meta.cluster_id}"
+                f"but {first.path} belongs to cluster {first.meta.cluster_id}"
             )

@@ -116,5 +116,5 @@ def _read(path: Path, clean: bool) -> dict[Key, int] | None:
     try:
         return read_checkpoint(path)
     except CorruptCheckpointError as error:
-        log.warning("%s; it is ignored", error)
+        log.warning("%s; ignoring the file", error)
         return None

@@ -221,6 +221,6 @@ def _refuse_unknown_content(path: Path) -> None:
     unknown = sorted(entry.name for entry in path.iterdir() if entry.name not in _IGNORED)
     if unknown:
         raise ForeignDirectoryError(
-            f"log directory {path} has no {FILE_NAME} but holds {unknown[0]}: "
+            f"log directory {path} has no {FILE_NAME} but contains {unknown[0]}: "
             "expected an empty directory or one that a broker formatted"
         )

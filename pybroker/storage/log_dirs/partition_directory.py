@@ -104,7 +104,7 @@ def _is_of_partition(name: str) -> bool:
 def set_aside(path: Path) -> None:
     """Rename the directory as a stray, so that it is not taken for a partition's; raises OSError."""
     stray = path.with_name(f"{path.name}.{os.urandom(16).hex()}-stray")
-    log.warning("%s belongs to no topic of this cluster; it is renamed to %s", path, stray.name)
+    log.warning("%s belongs to no topic of this cluster: renaming the directory to %s", path, stray.name)
     path.rename(stray)
 
 

@@ -51,7 +51,7 @@ def test_a_publisher_that_fails_keeps_neither_the_others_nor_the_next_image_back
         loader.load([topic(f"t{offset}")], offset, 1)
         assert loader.publish() is loader.image
     assert len(failing.published) == len(other.published) == loader.failures == 2
-    said = "the metadata up to offset 3 cannot be put in force by Failing"
+    said = "Failed to apply the metadata up to offset 3 in Failing"
     assert (caplog.records[0].levelname, caplog.records[0].message) == ("CRITICAL", said)
 
 
@@ -91,5 +91,5 @@ def test_records_of_a_transaction_count_at_its_end_or_not_at_all() -> None:
     ids=["ends before it begins", "aborted before it begins", "begins twice"],
 )
 def test_transactions_that_do_not_follow_each_other_are_damage(records: list[Message]) -> None:
-    with pytest.raises(RecordError, match="a transaction of the metadata log cannot begin or end so"):
+    with pytest.raises(RecordError, match="a metadata transaction cannot begin or end"):
         Loader().load(records, 1, 1)

@@ -47,7 +47,9 @@ async def test_requests_that_take_too_long_are_reported_and_not_waited_for(
     assert "Requests were still being processed after 20 ms" in caplog.text
 
 
-@pytest.mark.parametrize(("counts", "lines"), [((0, 0), []), ((2, 7), ["shared syncs: 2 covered 7 appends"])])
+@pytest.mark.parametrize(
+    ("counts", "lines"), [((0, 0), []), ((2, 7), ["Shared fsync calls: 2 calls flushed 7 appends"])]
+)
 async def test_connections_are_closed_with_a_time_to_read_answers(
     counts: tuple[int, int], lines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,17 +37,17 @@ def test_a_limit_that_leaves_no_room_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_the_smaller_of_setting_and_share_holds_and_says_why() -> None:
     shares = Shares(1024, 448, 448)
     assert descriptors.connections_allowed(shares, 100) == (100, "max.connections")
-    assert descriptors.connections_allowed(shares, 10_000) == (448, "what RLIMIT_NOFILE=1024 leaves for them")
+    assert descriptors.connections_allowed(shares, 10_000) == (448, "the share of RLIMIT_NOFILE=1024 for connections")
 
 
 @pytest.mark.parametrize(
     ("limit", "given", "partitions", "words"),
     [
         (20_000, {}, 1000, None),
-        (1024, {}, 0, "it is small for a broker"),
+        (1024, {}, 0, "the limit is low for a broker"),
         (20_000, {"max.connections": "15000"}, 0, "max.connections=15000 cannot be reached"),
         (20_000, {"max.connections": "100"}, 0, None),
-        (20_000, {}, 18_000, "18000 partitions would need as many"),
+        (20_000, {}, 18_000, "18000 partitions need as many"),
     ],
 )
 def test_a_limit_that_is_small_for_the_load_is_warned_of(

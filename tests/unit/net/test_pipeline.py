@@ -401,7 +401,7 @@ async def test_requests_are_counted_by_version_and_the_log_says_so_at_the_end(
     running.data_plane.happen(*(Request(number, 1, api_version=number // 2) for number in range(4)))
     await running.until(lambda: len(running.data_plane.answered()) == 4)
     running.pipeline.stop()
-    assert caplog.messages == ["requests of the control plane: ApiVersions v0 2, ApiVersions v1 2 (1 failed)"]
+    assert caplog.messages == ["Requests processed in the control plane: ApiVersions v0 2, ApiVersions v1 2 (1 failed)"]
 
 
 async def test_a_pipeline_without_requests_says_nothing_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

@@ -41,4 +41,6 @@ def test_a_system_that_forbids_it_has_a_line_in_the_log(
     monkeypatch.setattr(slices, "set_thread_slice", forbidden)
     with caplog.at_level(logging.INFO, "pybroker.net"):
         slices.take_slice()
-    assert caplog.messages == ["a slice of 1000 µs for the thread of Python has no effect: Operation not permitted"]
+    assert caplog.messages == [
+        "Failed to set a scheduler slice of 1000 µs for the Python thread: Operation not permitted"
+    ]

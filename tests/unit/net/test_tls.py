@@ -108,7 +108,7 @@ def test_a_certificate_that_is_about_to_end_is_said_once_a_day(
         made.reload_changed_files(at)
         return caplog.messages
 
-    said = [] if words is None else [f"the certificate of listener IN {words}, at {ends.isoformat()}"]
+    said = [] if words is None else [f"the certificate of listener IN {words} ({ends.isoformat()})"]
     assert lines(ends - left) == said
     assert lines(ends - left + timedelta(hours=23)) == []
     assert len(lines(ends - left + timedelta(hours=25))) == len(said)

@@ -86,9 +86,9 @@ def test_what_cannot_be_read_is_counted_and_said_once(time: Time, caplog: pytest
         values.receive(push(gauge("g", 1)))
     (one,) = values.read()
     assert (one.pushes, one.values) == (2, ())
-    assert [record.message for record in caplog.records if "counted and not read" in record.message] == [
+    assert [record.message for record in caplog.records if "only pushes are counted" in record.message] == [
         (
-            "clients push metrics, which are counted and not read; for their values: "
+            "Clients push metrics, but their values cannot be decoded: only pushes are counted. To decode them: "
             "python -m pip install 'opentelemetry-proto>=1.27'"
         )
     ]

@@ -33,5 +33,5 @@ def test_numbers_of_gauges_and_sums_are_read() -> None:
 def test_what_is_no_payload_is_refused() -> None:
     decode = find_decoder()
     assert decode is not None
-    with pytest.raises(MalformedPayloadError, match="no MetricsData"):
+    with pytest.raises(MalformedPayloadError, match="not OpenTelemetry MetricsData"):
         list(decode(b"\xff\xff\xff"))

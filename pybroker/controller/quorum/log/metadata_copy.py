@@ -89,9 +89,7 @@ class MetadataCopy:
         else:
             self.directory.rename(aside)
             what = f"the copy is kept as {aside}"
-        log.error(
-            "This node's copy of the metadata log cannot be used: %s; %s. Fetching the log again", reason, what
-        )
+        log.error("This node's copy of the metadata log cannot be used: %s; %s. Fetching the log again", reason, what)
 
     def append(self, batches: bytes) -> None:
         """Append committed batches; raises `OSError`, and `ValueError` if they do not follow the last batch."""

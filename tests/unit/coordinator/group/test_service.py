@@ -230,7 +230,7 @@ async def test_a_log_that_is_damaged_is_not_coordinated(caplog: pytest.LogCaptur
     await after.groups.loaded()
     with pytest.raises(NotCoordinatorError):
         after.groups.submit("g", fetch())
-    assert "cannot be loaded: there is no batch at offset 0, or after it" in caplog.text
+    assert "cannot be loaded: no batch found at or after offset 0" in caplog.text
     await stand.groups.close()
     await after.groups.close()
 

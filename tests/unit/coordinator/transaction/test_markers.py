@@ -319,7 +319,7 @@ def test_an_error_that_nobody_foresaw_is_logged_and_tried_again(caplog: Any) -> 
     stand = Stand({"a": [1]})
     stand.commit(prepared("t", 7, ("a", 0)))
     stand.answer(a0=ErrorCode.CORRUPT_MESSAGE)
-    assert "the marker of t for a-0: CORRUPT_MESSAGE" in caplog.text
+    assert "Failed to write the marker of t to a-0: CORRUPT_MESSAGE" in caplog.text
     stand.ring()
     assert len(stand.sent) == 1
 

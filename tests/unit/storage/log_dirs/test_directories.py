@@ -66,7 +66,7 @@ def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
     directories = acquire(tmp_path, node_id=1)
     directories.format(1)
     directories.release()
-    with pytest.raises(ForeignDirectoryError, match=r"belongs to node 1, and node\.id is 2"):
+    with pytest.raises(ForeignDirectoryError, match=r"belongs to node 1, but node\.id is 2"):
         acquire(tmp_path, node_id=2)
     acquire(tmp_path, node_id=1).release()
 
@@ -82,7 +82,7 @@ def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
 
 def test_a_directory_with_other_content_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").write_bytes(b"")
-    with pytest.raises(ForeignDirectoryError, match=r"holds holiday\.jpg"):
+    with pytest.raises(ForeignDirectoryError, match=r"contains holiday\.jpg"):
         acquire(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
 
