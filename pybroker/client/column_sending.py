@@ -44,10 +44,10 @@ def sending(
     array = getattr(batch, "__arrow_c_array__", None)
     stream = getattr(batch, "__arrow_c_stream__", None)
     if array is None and stream is None:
-        raise SettingError(f"{type(batch).__name__}: must be a record batch, a table or a stream of Arrow's")
+        raise SettingError(f"{type(batch).__name__}: must be a record batch, a table or a stream of Arrow")
     names = getattr(getattr(batch, "schema", None), "names", ())
     if calls_partitioner and "partition" not in (names() if callable(names) else names):
-        raise SettingError("send_columns calls no partitioner: give the batch a column partition")
+        raise SettingError("send_columns does not call the partitioner: add a column partition to the batch")
     if array is not None:
         return functools.partial(producer._send_batch, array(), topic)
     assert stream is not None

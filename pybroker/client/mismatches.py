@@ -71,7 +71,7 @@ async def _probe(server: str, settings: ConnectionSettings, without_tls: bool) -
             raise ProtocolError(f"a response of {size} bytes")
         response = await stream.readexactly(size)
         if int.from_bytes(response[:4], "big") != _CORRELATION_ID:
-            raise ProtocolError("a response to another request")
+            raise ProtocolError("the response belongs to another request")
         return decode(SaslHandshakeResponse, response, _VERSION, 4)[0]
     finally:
         stream.close()

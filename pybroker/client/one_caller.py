@@ -44,8 +44,8 @@ class ThreadCalls:
             return ClosedError(f"the {self._name} is closed")
         thread = threading.current_thread().name
         return ConcurrentAccessError(
-            f"{self._name} is not safe for multi-threaded access: thread {thread!r} called {method} while another "
-            f"thread is inside; create one {self._name} for each thread"
+            f"{self._name} is not safe for multi-threaded access: thread {thread!r} called {method} during a call of "
+            f"another thread; create one {self._name} for each thread"
         )
 
 
@@ -75,8 +75,8 @@ class TaskCalls:
         if not self._is_exclusive:
             return
         raise ConcurrentAccessError(
-            f"{self._name} is not safe for concurrent access: {method} was called while a call of another task is "
-            f"under way; create one {self._name} for each task, or await the call first"
+            f"{self._name} is not safe for concurrent access: {method} was called during a call of another task; "
+            f"create one {self._name} for each task, or await the call first"
         )
 
     async def run(self, method: str, call: Callable[[], Any]) -> Any:
@@ -138,7 +138,7 @@ def running_loop(name: str) -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        raise ClientError(f"{name} needs an event loop that runs: call it in a coroutine, or use {name[5:]}") from None
+        raise ClientError(f"{name} needs a running event loop: call it in a coroutine, or use {name[5:]}") from None
 
 
 def one_caller(*, free: Collection[str]) -> Callable[[Class], Class]:

@@ -19,6 +19,6 @@ def test_it_says_what_to_do(words: list[str], tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, *words], cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1] == (
-        f"ModuleNotFoundError: {package} has no extension module pybroker._native: it is a clone that is not built. "
-        "Run Python in another directory to import the pybroker that is installed, or build the clone with `make build`"
+        f"ModuleNotFoundError: {package} has no extension module pybroker._native: this clone is not built. "
+        "Run Python in another directory to import the installed pybroker, or build the clone with `make build`"
     )

@@ -121,7 +121,7 @@ def test_what_an_assignor_does_wrong_is_raised_in_its_program(join: Make) -> Non
 
     fault = wait_until(raised, within=60, what="the fault")
     assert fault is not None
-    assert "the assignor 'to-a-stranger' assigns to nobody, who is no member" in fault
+    assert "the assignor 'to-a-stranger' assigned partitions to nobody, not a member" in fault
 
 
 def test_an_assignor_that_fails_once_is_asked_again(join: Make) -> None:

@@ -47,7 +47,7 @@ class ClusterCalls:
             brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
             return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
         if include_fenced and self.cluster.asks_controllers:
-            raise ClientError("include_fenced is about brokers, and this admin asks controllers")
+            raise ClientError("include_fenced=True needs brokers: this admin client is connected to controllers")
         async with self.cluster.node(ANY) as connection:
             described = await self._describe_nodes(connection, include_fenced=include_fenced)
         return ClusterDescription(

@@ -75,7 +75,7 @@ async def _fetch(connection: Connection, replica: Replica, offset: int) -> fetch
     answer = await connection.ask(request, fetch.FetchResponse, _LAST_VERSION_WITH_NAMES)
     found = [partition for topic in answer.responses for partition in topic.partitions]
     if len(found) != 1:
-        raise ClientError(f"{connection.server} answered about {len(found)} partitions, expected 1")
+        raise ClientError(f"{connection.server} returned {len(found)} partitions, expected 1")
     return found[0]
 
 

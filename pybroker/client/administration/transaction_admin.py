@@ -73,7 +73,7 @@ class TransactionCalls:
             answer = await connection.ask(request, listing.ListTransactionsResponse)
             raise_refused(connection.server, [("transactions", answer.error_code, None)], again=None)
         if answer.unknown_state_filters:
-            raise ClientError(f"no transaction is ever in the state {', '.join(answer.unknown_state_filters)}")
+            raise ClientError(f"unknown transaction state {', '.join(answer.unknown_state_filters)}")
         return [
             TransactionListing(one.transactional_id, one.producer_id, one.transaction_state, node_id)
             for one in answer.transaction_states

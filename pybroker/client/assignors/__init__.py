@@ -49,10 +49,10 @@ def make_assignors(wanted: Wanted | Sequence[Wanted]) -> list[Assignor]:
     parts = wanted.split(",") if isinstance(wanted, str) else wanted if isinstance(wanted, Sequence) else [wanted]
     made = [_make(part) for part in parts]
     if not made:
-        raise SettingError("partition.assignment.strategy: names no assignor")
+        raise SettingError("partition.assignment.strategy is empty: name at least one assignor")
     names = [assignor.name for assignor in made]
     if len(set(names)) < len(names):
-        raise SettingError(f"partition.assignment.strategy: two assignors have one name: {', '.join(names)}")
+        raise SettingError(f"partition.assignment.strategy: two assignors have the same name: {', '.join(names)}")
     return made
 
 
@@ -62,7 +62,7 @@ def _make(wanted: Wanted) -> Assignor:
     made = wanted() if isinstance(wanted, type) else wanted
     missing = [part for part in _FACE if not hasattr(made, part)]
     if missing:
-        raise SettingError(f"partition.assignment.strategy: {wanted!r} is no assignor, it lacks {', '.join(missing)}")
+        raise SettingError(f"partition.assignment.strategy: {wanted!r} is not an assignor: add {', '.join(missing)}")
     return made
 
 
@@ -70,4 +70,4 @@ def _of_name(name: str) -> Assignor:
     for known, assignor in _KNOWN.items():
         if name in (known, f"org.apache.kafka.clients.consumer.{assignor.__name__}"):
             return assignor()
-    raise SettingError(f"partition.assignment.strategy={name}: known are {', '.join(_KNOWN)}")
+    raise SettingError(f"partition.assignment.strategy={name}: expected one of {', '.join(_KNOWN)}")

@@ -121,11 +121,11 @@ class AsyncConsumer(
         self._open()
         self._check_loop()
         if self.settings.group_id is None:
-            raise SettingError("subscribing joins a group: set group.id")
+            raise SettingError("subscribe needs a group: set group.id")
         if bool(topics) == (pattern is not None) or isinstance(topics, str):
             raise ClientError("subscribe takes either a list of topics or a pattern")
         if self._state and self._driver is None:
-            raise ClientError("partitions are assigned by hand: unsubscribe first")
+            raise ClientError("partitions were assigned with assign: call unsubscribe first")
         self._listener = listener or RebalanceListener()
         regex = pattern if isinstance(pattern, str) and self.settings.group_protocol == "consumer" else None
         compiled = re.compile(rf"(?:{pattern})\Z") if isinstance(pattern, str) and regex is None else pattern
@@ -152,7 +152,7 @@ class AsyncConsumer(
         """Read these partitions without group membership, from committed offsets, or as `auto.offset.reset`."""
         self._open()
         if self._driver is not None:
-            raise ClientError("topics are subscribed to: unsubscribe first")
+            raise ClientError("topics were subscribed with subscribe: call unsubscribe first")
         self._state.drop(self._state.all().difference(partitions))
         self._state.add(partitions)
         self._topics.want(assigned=partitions)
@@ -461,7 +461,7 @@ class AsyncConsumer(
 
     def _check_loop(self) -> None:
         if running_loop("AsyncConsumer") is not (self._loop or asyncio.get_running_loop()):
-            raise ClientError("AsyncConsumer is used in another event loop than before: create one for each loop")
+            raise ClientError("AsyncConsumer belongs to another event loop: create one for each loop")
 
     def _open(self) -> None:
         if self._closed:

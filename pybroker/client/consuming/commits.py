@@ -61,7 +61,7 @@ class Commits:
     def group(self) -> str:
         """Return the group id. Raises ClientError without one."""
         if self._settings.group_id is None:
-            raise ClientError("offsets are kept by group: set group.id")
+            raise ClientError("offsets are stored for a group: set group.id")
         return self._settings.group_id
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_s: float) -> None:

@@ -45,7 +45,7 @@ def starts_of(
     for partition, offset in starts.items():
         start = default if offset is None else offset
         if start is None:
-            raise SettingError(f"{partition}: no offset is given, and auto.offset.reset={settings.auto_offset_reset}")
+            raise SettingError(f"{partition}: no start offset, and auto.offset.reset={settings.auto_offset_reset}")
         assignment.append((partition.topic, partition.partition, start))
     return assignment
 
@@ -159,7 +159,7 @@ class AsyncFetcher(_Assigned, AsyncClosing):
             self._loop, self._arrived = asyncio.get_running_loop(), asyncio.Event()
             self._loop.add_reader(self.native.arrived_descriptor(), self._arrive)
         elif self._loop is not asyncio.get_running_loop():
-            raise ClientError("AsyncFetcher is used in another event loop than before: create one for each loop")
+            raise ClientError("AsyncFetcher belongs to another event loop: create one for each loop")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while self._rest is None:

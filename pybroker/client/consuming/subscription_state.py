@@ -192,7 +192,7 @@ class SubscriptionState:
         Raises the fetcher's error, and ClientError while iteration has records ready.
         """
         if self._ahead:
-            raise ClientError("records that iteration has ready cannot be written as text: iterate, or format")
+            raise ClientError("records buffered for iteration cannot be written as text: iterate, or format")
         self._check_columns_left()
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -220,7 +220,7 @@ class SubscriptionState:
         Raises the fetcher's error, and ClientError while records of a response are ready.
         """
         if self._ahead or self._rest is not None:
-            raise ClientError("records that poll has ready cannot be read as columns: poll until none is left")
+            raise ClientError("records buffered for poll cannot be read as columns: poll until none is left")
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -244,7 +244,7 @@ class SubscriptionState:
 
     def _check_columns_left(self) -> None:
         if self._columns_left is not None:
-            raise ClientError("rows that take_columns has ready cannot be read as records: call take_columns, or seek")
+            raise ClientError("rows buffered for take_columns cannot be read as records: call take_columns, or seek")
 
     def take_ahead(self, most: int) -> bool:
         """Prepare at most that many records for `next_ahead`.

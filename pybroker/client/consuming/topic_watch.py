@@ -201,7 +201,7 @@ class TopicWatch:
         if self._leaderless and now >= self._warns_at:
             self._warns_at = now + self._settings.default_api_timeout_ms / 1000
             names = ", ".join(self._leaderless[:_SHOWN]) + (" and others" if len(self._leaderless) > _SHOWN else "")
-            _log.warning("No leader of %s: nothing is read there until a broker leads it", names)
+            _log.warning("No leader of %s: no records are fetched from it until a leader is elected", names)
 
     def _budget(self, began: float) -> RetryBudget:
         longest_ms = self._settings.default_api_timeout_ms

@@ -245,7 +245,7 @@ class ClassicDriver(MembershipDriver):
         if strangers := assigned.keys() - members.keys():
             names = ", ".join(sorted(strangers))
             raise SettingError(
-                f"group {self.group!r}: the assignor {assignor.name!r} assigns to {names}, who is no member"
+                f"group {self.group!r}: the assignor {assignor.name!r} assigned partitions to {names}, not a member"
             )
         return [
             sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(partitions))

@@ -109,7 +109,7 @@ class Cluster:
             request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
             answer = await connection.ask(request, MetadataResponse)
             if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and await self._rebootstrap():
-                raise ConnectionLostError(f"{connection.server} answered REBOOTSTRAP_REQUIRED")
+                raise ConnectionLostError(f"{connection.server} returned REBOOTSTRAP_REQUIRED")
             self._servers.learn({b.node_id: f"{b.host}:{b.port}" for b in answer.brokers})
             return connection.server, answer
 
@@ -160,7 +160,7 @@ class Cluster:
         known = sorted(broker.node_id for broker in answer.brokers)
         if broker_id not in known:
             ids = ", ".join(map(str, known))
-            raise UnknownBrokerError(f"there is no broker {broker_id} in the cluster now; those that run are {ids}")
+            raise UnknownBrokerError(f"broker {broker_id} is not in the cluster; the brokers are {ids}")
         async with self.node(broker_id) as connection:
             yield connection
 

@@ -22,7 +22,7 @@ def parse_servers(text: str) -> tuple[str, ...]:
     Raises SettingError. Unlike Java's client, it rejects port 0, on which no server listens.
     """
     if not text.strip():
-        raise SettingError(f"bootstrap.servers={text}: names no server, expected host:port")
+        raise SettingError(f"bootstrap.servers={text}: no server found, expected host:port")
     return tuple(dict.fromkeys(_parse(server.strip(), text) for server in text.split(",")))
 
 

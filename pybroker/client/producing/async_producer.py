@@ -308,7 +308,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not None:
             # No loop would complete the futures of the first loop.
-            raise ClientError("AsyncProducer is used in another event loop than before: create one for each loop")
+            raise ClientError("AsyncProducer belongs to another event loop: create one for each loop")
         self._loop = loop
         loop.add_reader(self._settlements.descriptor(), self._settle)
 

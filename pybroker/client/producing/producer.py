@@ -76,7 +76,7 @@ def read_settings(
     if functions.partitioner is not None:
         named = given.get("partitioner") or given.get("partitioner.class")
         if named and named != functions.partitioner:
-            raise SettingError(f"partitioner={named}: the producer is given another one beside its settings")
+            raise SettingError(f"partitioner={named}: the constructor received another partitioner; set only one")
         if isinstance(functions.partitioner, str):
             given["partitioner"] = functions.partitioner
     settings = ProducerSettings.of_client(bootstrap_servers, given)

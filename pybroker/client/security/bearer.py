@@ -69,13 +69,13 @@ def _source(settings: SecuritySettings, options: Mapping[str, str]) -> Callable[
     if unsecured.makes_own(options):
         if url is not None:
             raise SettingError(
-                f"sasl.oauthbearer.token.endpoint.url={url}: the login module in sasl.jaas.config says that the client "
-                f"makes its tokens itself (unsecuredLogin...); give one of both"
+                f"sasl.oauthbearer.token.endpoint.url={url}: the login module in sasl.jaas.config makes unsecured "
+                f"tokens itself (unsecuredLogin...); set only one of them"
             )
         return lambda: _made(options)
     if url is None:
         raise SettingError(
-            "sasl.mechanism=OAUTHBEARER needs a token: sasl.oauthbearer.token.endpoint.url, or a function as "
+            "sasl.mechanism=OAUTHBEARER needs a token: set sasl.oauthbearer.token.endpoint.url, or a function as "
             "sasl.oauthbearer.token.provider"
         )
     extensions = {
@@ -119,12 +119,12 @@ def _ask(request: urllib.request.Request, extensions: Mapping[str, str], timeout
             found = json.loads(answer.read(_LONGEST_ANSWER))
     except urllib.error.HTTPError as error:
         error.close()
-        raise AuthenticationError(f"{request.full_url}: the server of tokens answered {error.code}") from None
+        raise AuthenticationError(f"{request.full_url}: the token server returned {error.code}") from None
     except (OSError, ValueError) as error:
         raise AuthenticationError(f"{request.full_url}: no token: {error}") from None
     token = found.get("access_token") if isinstance(found, dict) else None
     if not isinstance(token, str):
-        raise AuthenticationError(f"{request.full_url}: the answer has no access_token")
+        raise AuthenticationError(f"{request.full_url}: the response has no access_token")
     lasts = found.get("expires_in")
     return BearerToken(token, time.time() + lasts if isinstance(lasts, int | float) else None, extensions)
 

@@ -60,13 +60,13 @@ class Initiation:
         """Process a token of the broker. Returns the next one for it, None at the end. Raises AuthenticationError."""
         if self._has_chosen:
             if token:
-                raise AuthenticationError("the broker goes on where GSSAPI ends")
+                raise AuthenticationError("the broker sent another token after the GSSAPI exchange had ended")
             return None
         if not self._context.stands:
             return self._context.initiate(token)
         offer = self._context.unwrap(token)
         if len(offer) != _OFFER_BYTES or not offer[0] & _NO_LAYER:
-            raise AuthenticationError("the broker demands a security layer of GSSAPI's; Kafka's protocol has none")
+            raise AuthenticationError("the broker requires a GSSAPI security layer; Kafka's protocol supports none")
         self._has_chosen = True
         return self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)) + self._context.principal.encode())
 
@@ -75,8 +75,7 @@ def open_kerberos(settings: SecuritySettings, options: Mapping[str, str]) -> nat
     """Create credentials that use tickets; `options` are those of the login module. Raises SettingError."""
     if find_spec("gssapi") is None:
         raise SettingError(
-            f"sasl.mechanism=GSSAPI{settings.by_default}: it needs the package that speaks Kerberos: "
-            f"{install_command('gssapi')}"
+            f"sasl.mechanism=GSSAPI{settings.by_default}: the Kerberos package is missing: {install_command('gssapi')}"
         )
     service = _service(settings, options)
     name, store = options.get("principal"), build_store(options)
@@ -99,7 +98,7 @@ def _service(settings: SecuritySettings, options: Mapping[str, str]) -> str:
     of_setting, of_module = settings.sasl_kerberos_service_name, options.get("serviceName")
     if of_setting and of_module and of_setting != of_module:
         raise SettingError(
-            f"sasl.kerberos.service.name={of_setting}: the login module's serviceName is {of_module}; give one of both"
+            f"sasl.kerberos.service.name={of_setting}: the login module's serviceName is {of_module}; set only one"
         )
     service = of_setting or of_module
     if not service:
@@ -124,7 +123,7 @@ def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
         store = {"ccache": f"MEMORY:pybroker-{uuid.uuid4().hex}"}
         return store | ({"client_keytab": keys} if keys else {})
     if options and not says("useTicketCache"):
-        raise SettingError(f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true: nobody is asked")
+        raise SettingError(f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true (no prompt)")
     cache = options.get("ticketCache")
     return {"ccache": cache} if cache else None
 

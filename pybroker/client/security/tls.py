@@ -92,7 +92,7 @@ def _read_identity(settings: SecuritySettings, material: KeyMaterial) -> None:
     location = settings.ssl_keystore_location
     if location is not None:
         if chain or key:
-            raise SettingError(f"ssl.keystore.location={location}: {(chain or key or '?')[0]} is given beside it")
+            raise SettingError(f"ssl.keystore.location={location}: {(chain or key or '?')[0]} is also set: use one")
         store = _read("ssl.keystore.location", location)
         if _is_pem("ssl.keystore.location", store, "ssl.keystore.type", settings.ssl_keystore_type, settings):
             material.chain_pem = material.key_pem = store
@@ -102,13 +102,13 @@ def _read_identity(settings: SecuritySettings, material: KeyMaterial) -> None:
         material.chain_pem, material.key_pem = _bytes_of(*chain), _bytes_of(*key)
     elif chain or key:
         there, lacking = ("certificate", "key") if chain else ("key", "certificate")
-        raise SettingError(f"{(chain or key or '?')[0]}: the client's {there} is given without its {lacking}")
+        raise SettingError(f"{(chain or key or '?')[0]}: the client's {there} is set without its {lacking}")
 
 
 def _only_one(values: dict[str, str | None]) -> tuple[str, str] | None:
     given = [(key, value) for key, value in values.items() if value]
     if len(given) > 1:
-        raise SettingError(f"{given[0][0]} and {given[1][0]} say the same thing: give one of them")
+        raise SettingError(f"{given[0][0]} and {given[1][0]} have the same meaning: set only one of them")
     return given[0] if given else None
 
 
@@ -132,7 +132,7 @@ def _is_pem(key: str, store: bytes, type_key: str, type_: str, settings: Securit
     """Return whether a store is PEM; else it is PKCS #12. Raises SettingError for a store that contradicts its type."""
     if store.startswith(_JKS):
         raise SettingError(
-            f"{key}: the store has Java's own form, JKS, which cannot be read; convert it: keytool -importkeystore "
+            f"{key}: the store has Java's format JKS, which is not supported; convert it: keytool -importkeystore "
             f"-srckeystore FILE -destkeystore FILE.p12 -deststoretype PKCS12, and set {type_key}=PKCS12"
         )
     is_pem = _PEM in store

@@ -45,10 +45,10 @@ def build_claims(options: Mapping[str, str], now_s: float) -> dict[str, Any]:
             claims[name.removeprefix(_LIST)] = text[1:].split(text[0]) if len(text) > 1 else []
     user = options.get(_PRINCIPAL) or "sub"
     if not isinstance(claims.get(user), str) or not claims[user].strip():
-        raise SettingError(f"sasl.jaas.config: the login module needs {_STRING}{user}: who the client is")
+        raise SettingError(f"sasl.jaas.config: the login module needs {_STRING}{user}: the name of the client")
     for name in _OF_TIME:
         if name in claims:
-            raise SettingError(f"sasl.jaas.config: the claim {name} follows from {_LIFETIME}, leave it out")
+            raise SettingError(f"sasl.jaas.config: the claim {name} is computed from {_LIFETIME}: remove it")
     lifetime_s = _number(_LIFETIME, options.get(_LIFETIME) or _DEFAULT_LIFETIME)
     if lifetime_s <= 0:
         raise SettingError(f"sasl.jaas.config: {_LIFETIME}={lifetime_s:g}: must be a number above 0")

@@ -89,12 +89,12 @@ class ClientSettings(Settings):
     ) -> Self:
         """Return the settings of a new client. Keys without effect are logged at WARN. Raises SettingError."""
         if isinstance(bootstrap_servers, Mapping):
-            raise SettingError(f"{_SERVERS} come first, the settings second: ('localhost:9092', {{...}})")
+            raise SettingError(f"{_SERVERS} are the first argument, settings the second: ('localhost:9092', {{...}})")
         given = dict(properties or {})
         servers = _text_of(bootstrap_servers)
         other = given.get(_SERVERS)
         if other is not None and parse_servers(_text_of(other)) != parse_servers(servers):
-            raise SettingError(f"{_SERVERS}={_text_of(other)}: the client is given other servers, {servers}, beside it")
+            raise SettingError(f"{_SERVERS}={_text_of(other)}: the servers argument is {servers}; set only one")
         settings = cls.from_properties({**(defaults or {}), **given, _SERVERS: servers})
         for key in cls.without_effect(given):
             _log.warning("%s=%s has no effect on %s", key, shown(key, given[key]), cls.client)
@@ -125,7 +125,7 @@ class ClientSettings(Settings):
     def _check_key(cls, key: object, value: Any) -> None:
         """Raise SettingError for a key that is unknown to all clients, or not supported by this one."""
         if not isinstance(key, str):
-            raise SettingError(f"{key!r} is no setting: keys are texts, like {_SERVERS}")
+            raise SettingError(f"{key!r} is not a setting: expected a string such as {_SERVERS}")
         if any(key in kind.keys for kind in cls.kinds):
             return
         if key in KAFKAS_NAMES:

@@ -88,7 +88,7 @@ class AdminSettings(ConnectionSettings):
         controllers = properties.get(_CONTROLLERS)
         if controllers:
             if properties.get("bootstrap.servers"):
-                raise SettingError(f"{_CONTROLLERS}={controllers}: bootstrap.servers is set beside it, expected one")
+                raise SettingError(f"{_CONTROLLERS}={controllers}: bootstrap.servers is also set; set only one of them")
             properties = {**properties, "bootstrap.servers": controllers}
         return super().from_properties(properties)
 

@@ -118,11 +118,11 @@ class ConsumerSettings(FetcherSettings):
         if self.group_protocol == "consumer":
             for key in _BROKER_DECIDES:
                 if key in self.named:
-                    raise SettingError(f"{key} cannot be set when group.protocol=consumer: the broker decides it")
+                    raise SettingError(f"{key} cannot be set when group.protocol=consumer: the broker sets it")
         elif self.group_remote_assignor is not None:
             raise SettingError("group.remote.assignor cannot be set when group.protocol=classic")
         if self.group_id is None and "group.id" in self.given:
-            raise SettingError("group.id=: must be a text that is not empty")
+            raise SettingError("group.id=: must be a non-empty string")
         if self.group_id is None and (self.enable_auto_commit or self.group_instance_id is not None):
             raise SettingError("enable.auto.commit and group.instance.id need a group.id")
         if self.group_id is not None and self.heartbeat_interval_ms >= self.session_timeout_ms:

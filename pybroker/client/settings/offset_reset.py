@@ -41,11 +41,11 @@ def parse_duration_ms(text: str) -> int:
     """Parse an ISO 8601 duration as Java's Duration does (`P2DT3H`, `PT1.5S`). Raises SettingError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or not any(found.groupdict().values()) or text.strip().endswith("T"):
-        raise SettingError(f"{text!r} is no duration: must read like P1DT2H3M4S")
+        raise SettingError(f"{text!r} is not a duration: expected the form P1DT2H3M4S")
     days, hours, minutes, seconds = (float(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
     milliseconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
     if not abs(milliseconds) < 2**63:
-        raise SettingError(f"{text!r} is no duration: longer than {2**63 - 1} ms")
+        raise SettingError(f"{text!r} is not a duration: longer than {2**63 - 1} ms")
     return round(milliseconds) * (-1 if found["sign"] == "-" else 1)
 
 

@@ -169,7 +169,7 @@ class ProducerSettings(ConnectionSettings):
         self._complete_delivery_timeout()
         if self.partitioner and self.partitioner_class not in ("", self.partitioner):
             raise SettingError(
-                f"partitioner={self.partitioner} and partitioner.class={self.partitioner_class}: name one of them"
+                f"partitioner={self.partitioner} and partitioner.class={self.partitioner_class}: set only one of them"
             )
         self.__dict__["partitioner"] = self.partitioner or self.partitioner_class
         own = getattr(self, f"compression_{self.compression_type}_level", None)
@@ -192,11 +192,11 @@ class ProducerSettings(ConnectionSettings):
     def _check_transactions(self) -> None:
         if self.transactional_id is None:
             if "transactional.id" in self.given:
-                raise SettingError("transactional.id is empty: name the producer, or leave the setting out")
+                raise SettingError("transactional.id is empty: set a name, or remove the setting")
             return
         if self.enable_idempotence is False:
             raise SettingError(
-                f"transactional.id={self.transactional_id}: takes enable.idempotence=true, which is the default"
+                f"transactional.id={self.transactional_id}: needs enable.idempotence=true, which is the default"
             )
         if self.acks_number() != -1:
             raise SettingError(f"acks={self.acks}: must be all with transactional.id={self.transactional_id}")

@@ -235,11 +235,11 @@ class SecuritySettings(ClientSettings):
         if self.ssl_enabled_protocols is not None:
             for name in self.ssl_enabled_protocols:
                 if name not in _VERSIONS:
-                    raise SettingError(f"ssl.enabled.protocols={name}: must be of {', '.join(_VERSIONS)}")
+                    raise SettingError(f"ssl.enabled.protocols={name}: must be one of {', '.join(_VERSIONS)}")
         if self.signs_in and self.mechanism not in MECHANISMS:
             raise SettingError(f"sasl.mechanism={self.mechanism}: must be one of {', '.join(MECHANISMS)}")
         if self.signs_in and self.sasl_jaas_config and (self.sasl_username or self.sasl_password):
-            raise SettingError("sasl.jaas.config and sasl.username, sasl.password: give the user in one of both ways")
+            raise SettingError("sasl.jaas.config and sasl.username, sasl.password are set: set only one of them")
 
 
 SECRETS = frozenset(name for name, key in SecuritySettings.keys.items() if key.kind is Kind.PASSWORD)

@@ -36,7 +36,7 @@ def consumed_by(settings: ConsumerSettings, offsets: Offsets, identity: tuple[st
     if settings.group_id is None:
         raise SettingError("a transaction commits offsets for a group: set group.id of the consumer")
     if settings.commits_itself:
-        raise SettingError("enable.auto.commit=true: the consumer commits beside the transaction: set it to false")
+        raise SettingError("enable.auto.commit=true: the consumer commits outside the transaction: set it to false")
     return Consumed(offsets, GroupMetadata(settings.group_id, *identity))
 
 
@@ -44,9 +44,9 @@ def offsets_of(consumed: Consuming | GivenOffsets, group: GroupMetadata | str | 
     """Convert the arguments of `send_offsets_to_transaction`. Raises SettingError."""
     if not isinstance(consumed, Mapping):
         if group is not None:
-            raise SettingError(f"group={group!r}: the consumer says for which group its offsets are")
+            raise SettingError(f"group={group!r}: the consumer determines the group: omit group")
         return consumed.consumed()
     if not group:
-        raise SettingError("offsets are committed for a group: give a consumer, or offsets and a group")
+        raise SettingError("offsets are committed for a group: pass a consumer, or offsets and a group")
     offsets = {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in consumed.items()}
     return Consumed(offsets, GroupMetadata(group) if isinstance(group, str) else group)

@@ -154,7 +154,7 @@ class TransactionDriver:
         """Take over a suspended transaction, to end it. Raises TransactionStateError."""
         if suspended.transactional_id != self.id:
             raise TransactionStateError(
-                f"transactional.id={self.id}: the transaction is that of {suspended.transactional_id}"
+                f"transactional.id={self.id}: the transaction belongs to {suspended.transactional_id}"
             )
         _, producer_id, epoch, is_implicit, is_known = astuple(suspended)
         self._drive(events.Resumed(producer_id, epoch, is_implicit, is_known), "resume_transaction")
@@ -167,7 +167,7 @@ class TransactionDriver:
     def timeout_error(self, call: str, error: ClientError) -> TransactionTimeoutError:
         """Return the error of a call without a response in time."""
         return TransactionTimeoutError(
-            f"transactional.id={self.id}: {call}: {error}; whether it had its effect is not known: call it again",
+            f"transactional.id={self.id}: {call}: {error}; its outcome is unknown: call it again",
             getattr(error, "code", 0),
         )
 
@@ -177,7 +177,7 @@ class TransactionDriver:
                 outcome = self.machine.handle(event)
             except TransitionError:
                 raise TransactionStateError(
-                    f"transactional.id={self.id}: {call} has no place in state {self.machine.transaction.state.name}; "
+                    f"transactional.id={self.id}: {call} is invalid in state {self.machine.transaction.state.name}; "
                     f"{_ORDER}"
                 ) from None
             self.machine.apply(outcome.transaction)
@@ -221,7 +221,7 @@ class TransactionDriver:
         now = self.machine.transaction
         if now.state is not _S.IN_TRANSACTION:
             raise TransactionStateError(
-                f"transactional.id={self.id}: send_offsets_to_transaction has no place in state {now.state.name}; "
+                f"transactional.id={self.id}: send_offsets_to_transaction is invalid in state {now.state.name}; "
                 f"{_ORDER}"
             )
         if not consumed.offsets:

@@ -19,7 +19,7 @@ def test_an_object_with_an_assignors_face_is_taken_as_it_is() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SettingError, match=r"=fair: known are range, roundrobin, sticky, cooperative-sticky"):
+    with pytest.raises(SettingError, match=r"=fair: expected one of range, roundrobin, sticky, cooperative-sticky"):
         make_assignors("fair")
 
 
@@ -29,12 +29,12 @@ def test_a_class_is_taken_for_its_object() -> None:
 
 
 def test_two_assignors_of_one_name_are_refused() -> None:
-    with pytest.raises(SettingError, match="two assignors have one name: range, range"):
+    with pytest.raises(SettingError, match="two assignors have the same name: range, range"):
         make_assignors(["range", RangeAssignor])
 
 
 def test_what_is_no_assignor_is_refused_with_what_it_lacks() -> None:
     with pytest.raises(
-        SettingError, match="is no assignor, it lacks name, cooperative, user_data, assign, on_assignment"
+        SettingError, match="is not an assignor: add name, cooperative, user_data, assign, on_assignment"
     ):
         make_assignors([object()])  # type: ignore[list-item]

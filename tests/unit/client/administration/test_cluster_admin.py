@@ -125,11 +125,11 @@ def test_features_get_levels_and_a_refusal_is_of_each() -> None:
 
 
 def test_brokers_and_controllers_are_not_asked_together() -> None:
-    with pytest.raises(SettingError, match=r"bootstrap\.servers is set beside it"):
+    with pytest.raises(SettingError, match=r"bootstrap\.servers is also set"):
         AsyncAdmin("a:1", {"bootstrap.controllers": "b:1"})
-    with pytest.raises(SettingError, match=r"names no server|is not set"):
+    with pytest.raises(SettingError, match=r"no server found|is not set"):
         AsyncAdmin()
-    with pytest.raises(ClientError, match="include_fenced is about brokers"):
+    with pytest.raises(ClientError, match="include_fenced=True needs brokers"):
         asyncio.run(asked({}, lambda admin: admin.describe_cluster(include_fenced=True)))
 
 
@@ -155,5 +155,5 @@ def test_a_broker_that_does_not_run_is_refused_and_no_other_asked_in_its_place()
             lambda: admin.alter_replica_log_dirs({Replica(TopicPartition("t", 0), 7): "/"}),
         ]
         for call in calls:
-            with pytest.raises(UnknownBrokerError, match=r"no broker 7 in the cluster now; those that run are \d+$"):
+            with pytest.raises(UnknownBrokerError, match=r"broker 7 is not in the cluster; the brokers are \d+$"):
                 call()

@@ -56,7 +56,7 @@ def test_a_seek_and_a_pause_drop_the_rows_that_are_ready(servers: str) -> None:
     with Consumer(servers, SETTINGS) as consumer:
         consumer.assign([T0])
         assert values(consumer.take_columns(WITHIN, max_rows=5)) == [0, 1, 2, 3, 4]
-        with pytest.raises(ClientError, match="rows that take_columns has ready cannot be read as records"):
+        with pytest.raises(ClientError, match="rows buffered for take_columns cannot be read as records"):
             consumer.poll(0.0)
         consumer.seek(T0, 90)
         assert values(consumer.take_columns(WITHIN, max_rows=2)) == [90, 91]
@@ -65,7 +65,7 @@ def test_a_seek_and_a_pause_drop_the_rows_that_are_ready(servers: str) -> None:
         assert consumer.position(T0) == 92
         consumer.resume(T0)
         assert [record.value for record in consumer.poll(WITHIN, 3)] == [b"92", b"93", b"94"]
-        with pytest.raises(ClientError, match="records that poll has ready cannot be read as columns"):
+        with pytest.raises(ClientError, match="records buffered for poll cannot be read as columns"):
             consumer.take_columns(0.0)
 
 

@@ -61,7 +61,7 @@ def test_a_batch_that_cannot_be_read_is_met_until_the_consumer_goes_elsewhere() 
 def test_an_async_consumer_begins_in_an_event_loop() -> None:
     consumer = AsyncConsumer("127.0.0.1:1", {"group.id": "g"})
     with pytest.raises(
-        ClientError, match="AsyncConsumer needs an event loop that runs: call it in a coroutine, or use Consumer"
+        ClientError, match="AsyncConsumer needs a running event loop: call it in a coroutine, or use Consumer"
     ):
         consumer.subscribe(["t"])
     asyncio.run(consumer.close())
@@ -72,6 +72,6 @@ def test_an_async_consumer_is_refused_in_another_loop_than_its_own() -> None:
     consumer = AsyncConsumer("127.0.0.1:1")
     with asyncio.Runner() as own, asyncio.Runner() as other:
         assert own.run(consumer.poll(0.0)) == []
-        with pytest.raises(ClientError, match="in another event loop than before: create one for each loop"):
+        with pytest.raises(ClientError, match="belongs to another event loop: create one for each loop"):
             other.run(consumer.poll(0.0))
         own.run(consumer.close())

@@ -179,9 +179,9 @@ WRONG = [
     ({"ssl.truststore.location": "/nowhere"}, "ssl.truststore.location=/nowhere: No such file"),
     ({"ssl.truststore.certificates": "text"}, "BEGIN CERTIFICATE"),
     ({"ssl.keystore.key": "text"}, "without its certificate"),
-    ({"ssl.enabled.protocols": "TLSv1.1"}, "must be of TLSv1.2, TLSv1.3"),
+    ({"ssl.enabled.protocols": "TLSv1.1"}, "must be one of TLSv1.2, TLSv1.3"),
     ({"ssl.cipher.suites": "TLS_NULL"}, "TLS_NULL: must be among TLS_AES"),
-    ({"ssl.truststore.certificates": "a", "ssl.ca.pem": "b"}, "say the same thing"),
+    ({"ssl.truststore.certificates": "a", "ssl.ca.pem": "b"}, "have the same meaning"),
 ]
 
 

@@ -118,5 +118,5 @@ def test_named_partitioners(broker: Broker) -> None:
 def test_a_partitioner_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(SettingError, match=r"partitioner=DefaultPartitioner: must be .*RoundRobinPartitioner.*random"):
         Producer("127.0.0.1:1", partitioner="DefaultPartitioner")
-    with pytest.raises(SettingError, match="partitioner=random: the producer is given another one"):
+    with pytest.raises(SettingError, match="partitioner=random: the constructor received another partitioner"):
         Producer("127.0.0.1:1", {"partitioner": "random"}, partitioner="murmur2")

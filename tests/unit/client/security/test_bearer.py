@@ -78,7 +78,7 @@ def test_a_token_is_fetched_with_the_clients_id_and_secret(server: tuple[str, ty
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
-        (401, b"{}", "answered 401"),
+        (401, b"{}", "returned 401"),
         (200, b"no json", "no token"),
         (200, b"{}", "no access_token"),
         (200, b'{"access_token": "a\\u0001b"}', "characters that no bearer token has"),
@@ -150,7 +150,7 @@ def test_a_client_makes_tokens_that_nobody_signs_of_its_login_module() -> None:
         ("unsecuredLoginStringClaim_user=a", "needs unsecuredLoginStringClaim_sub"),
         ("unsecuredLoginStringClaim_sub=a unsecuredLoginLifetimeSeconds=-1", "must be a number above 0"),
         ("unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_level=high", "level=high: must be a number"),
-        ("unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_exp=1", "the claim exp follows from"),
+        ("unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_exp=1", "the claim exp is computed from"),
     ],
 )
 def test_a_token_that_would_say_nothing_is_refused(options: str, words: str) -> None:
@@ -160,5 +160,5 @@ def test_a_token_that_would_say_nothing_is_refused(options: str, words: str) -> 
 
 def test_a_token_comes_from_one_place() -> None:
     given = {"sasl.jaas.config": f"{MODULE} unsecuredLoginStringClaim_sub=a;"}
-    with pytest.raises(SettingError, match="give one of both"):
+    with pytest.raises(SettingError, match="set only one of them"):
         credentials(**given, **{"sasl.oauthbearer.token.endpoint.url": "file:///t"})

@@ -44,7 +44,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{PLAIN} required username="a" password="s3cret"'}, "semicolon"),
     (
         {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{PLAIN} required;", "sasl.password": "s3cret"},
-        "in one of both ways",
+        "set only one of them",
     ),
     ({"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "s3cret\0"}, "NUL"),
     ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),

@@ -42,9 +42,9 @@ def test_offsets_are_numbers_or_have_metadata_and_a_group_is_a_name_or_a_member(
 
 
 def test_offsets_without_a_group_and_a_consumer_with_another_are_refused() -> None:
-    with pytest.raises(SettingError, match="give a consumer, or offsets and a group"):
+    with pytest.raises(SettingError, match="pass a consumer, or offsets and a group"):
         offsets_of({PARTITION: 3}, None)
-    with pytest.raises(SettingError, match="group='h': the consumer says"):
+    with pytest.raises(SettingError, match="group='h': the consumer determines the group"):
         offsets_of(Reading(), "h")
 
 
