@@ -206,7 +206,7 @@ class BrokerConfig(
     def _check_parts(self) -> None:
         for name, text in self.of_listeners.items():
             if name.endswith(".principal.builder.class"):
-                raise ConfigError(name, text, "principal.builder.class instead, which is for all listeners")
+                raise ConfigError(name, text, "no value: set principal.builder.class, which applies to all listeners")
         if not self.log_directories:
             raise ConfigError("log.dirs", self.given.get("log.dirs", ""), "at least one directory")
         if len(set(self.log_directories)) != len(self.log_directories):

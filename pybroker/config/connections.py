@@ -64,7 +64,7 @@ def parse_overrides(text: str) -> dict[str, int]:
         host, colon, number = item.rpartition(":")
         host, number = host.strip().removeprefix("[").removesuffix("]"), number.strip()
         if not colon or not host or _HOST.fullmatch(host) is None or not re.fullmatch(r"[0-9]{1,10}", number):
-            raise ConfigError(_OVERRIDES, text, f"host:number pairs separated by commas; {item} is none")
+            raise ConfigError(_OVERRIDES, text, f"host:number pairs separated by commas; {item} is not such a pair")
         limits[host] = min(int(number), INT_MAX)
     return limits
 

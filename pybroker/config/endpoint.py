@@ -74,7 +74,7 @@ def parse_endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
     for text in texts:
         endpoint = parse_endpoint(key, text)
         if endpoint.name in endpoints:
-            raise ConfigError(key, text, f"each name once, {endpoint.name} is there twice")
+            raise ConfigError(key, text, f"each name once, {endpoint.name} occurs twice")
         if endpoint.port and any(endpoint[1:] == other[1:] for other in endpoints.values()):
             raise ConfigError(key, text, "each address once")
         endpoints[endpoint.name] = endpoint
@@ -142,6 +142,6 @@ def _check_advertised(endpoint: Endpoint) -> None:
         sentence = f"{key} cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
         raise RefusedError(key, endpoint, sentence)
     if endpoint.host in ("", "::"):
-        raise ConfigError(key, endpoint, "a host that clients can dial")
+        raise ConfigError(key, endpoint, "a host that clients can connect to")
     if not endpoint.port:
-        raise ConfigError(key, endpoint, "a port that clients can dial")
+        raise ConfigError(key, endpoint, "a port that clients can connect to")

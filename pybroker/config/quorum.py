@@ -75,7 +75,7 @@ def parse_bootstrap_servers(entries: tuple[str, ...]) -> tuple[tuple[str, int], 
 def _dialled(key: str, entry: str, match: re.Match[str]) -> tuple[str, int]:
     host, port = match["host"], int(match["port"])
     if not host:
-        raise ConfigError(key, entry, "a host that the other nodes can dial")
+        raise ConfigError(key, entry, "a host that the other nodes can connect to")
     if not 1 <= port <= _LAST_PORT:
         raise ConfigError(key, entry, f"a port from 1 to {_LAST_PORT}")
     return host, port

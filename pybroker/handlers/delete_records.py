@@ -135,7 +135,7 @@ def _delete(
     outcomes = [_move(name, one, context) for name, partitions in asked.items() for one in partitions.values()]
     if not context.services.partitions.write_log_starts():
         # A crash would restore the records, so the client must retry.
-        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log starts cannot be written down now; {limits()}")
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log start offsets cannot be written; {limits()}")
     return outcomes
 
 

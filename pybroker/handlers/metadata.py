@@ -295,8 +295,8 @@ async def _create_and_describe(
     most = services.config.auto_create_topics_max_per_request
     if len(names) > most:
         log.warning(
-            "a Metadata request of client %s at %s names more topics that do not exist than "
-            "auto.create.topics.max.per.request=%d: the first %d are created",
+            "A Metadata request of client %s at %s contains more missing topics than "
+            "auto.create.topics.max.per.request=%d: creating the first %d",
             context.client_id,
             context.client_host,
             most,

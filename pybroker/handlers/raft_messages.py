@@ -61,7 +61,7 @@ def _unsupported(context: ControllerContext) -> bytes:
     versions = RaftMessagesRequest.__message__.versions
     log.warning(
         "%s at %s sends messages of the metadata quorum in version %d; this node supports versions %d to %d: "
-        "the releases differ",
+        "the nodes run different releases",
         context.client_id or "a voter",
         context.origin.peer_host,
         context.version,
@@ -83,7 +83,7 @@ def raft_messages(request: RaftMessagesRequest, context: ControllerContext) -> R
     """Pass the messages to this node's voter."""
     voter = context.services.voter
     if voter is None:
-        raise ApiError(ErrorCode.INVALID_VOTER_KEY, "this node is no voter")
+        raise ApiError(ErrorCode.INVALID_VOTER_KEY, "this node is not a voter")
     try:
         voter.step(request)
     except QuorumError as error:

@@ -62,7 +62,7 @@ class LocalCluster:
             return self._processes[node_id]
         except KeyError:
             known = ", ".join(map(str, self._processes))
-            raise ValueError(f"there is no broker {node_id}; the cluster has {known}") from None
+            raise ValueError(f"broker {node_id} does not exist; the cluster has {known}") from None
 
     def node(self, node_id: int) -> NodeLayout:
         """Return a node's layout. Raises ValueError for an unknown node."""

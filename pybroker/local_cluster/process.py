@@ -80,7 +80,7 @@ class NodeProcess:
     def launch(self) -> None:
         """Start the process without waiting for it. Raises OSError, and RuntimeError for a node that is running."""
         if self.is_running:
-            raise RuntimeError(f"broker {self.node.node_id} runs already, as process {self._running().pid}")
+            raise RuntimeError(f"broker {self.node.node_id} is already running as process {self._running().pid}")
         self._forget()
         program = [sys.executable, "-m", "pybroker.cli.main", "start", "--config", str(self.node.settings)]
         with self.node.log.open("ab") as log:
@@ -117,7 +117,7 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             raise NodeFailedError(
-                f"broker {self.node.node_id} did not end within {within_s:g} s and was killed; {self._last_words()}"
+                f"broker {self.node.node_id} did not stop within {within_s:g} s and was killed; {self._last_words()}"
             ) from None
         self._forget()
         return status
@@ -174,7 +174,7 @@ def wait_ready(processes: Sequence[NodeProcess], within_s: float) -> None:
             if not os.read(descriptor, 4096):
                 status = process._running().wait()
                 raise NodeFailedError(
-                    f"broker {process.node.node_id} ended with status {status} before it was ready; "
+                    f"broker {process.node.node_id} exited with status {status} before it was ready; "
                     f"{process._last_words()}"
                 )
 

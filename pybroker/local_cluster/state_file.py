@@ -60,7 +60,7 @@ def read_state(directory: Path) -> ClusterState | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise StateFileError(f"{path}: not the state of a local cluster: {error}") from None
+        raise StateFileError(f"{path}: not the state file of a local cluster: {error}") from None
 
 
 def write_state(directory: Path, state: ClusterState) -> None:

@@ -64,9 +64,9 @@ def _fields(certificate: bytes) -> tuple[bytes, bytes]:
     try:
         (_, _), (_, _), (_, _), (validity_tag, validity), (subject_tag, subject) = signed[:5]
     except ValueError:
-        raise CertificateError("no certificate: fields are missing") from None
+        raise CertificateError("bad certificate: fields are missing") from None
     if (validity_tag, subject_tag) != (_SEQUENCE, _SEQUENCE):
-        raise CertificateError("no certificate: its fields are others")
+        raise CertificateError("bad certificate: unexpected fields")
     return validity, subject
 
 
@@ -82,13 +82,13 @@ def _spans(der: bytes) -> Iterator[tuple[int, int, int, int]]:
     while at < len(der):
         start = at
         if len(der) < at + 2 or der[at] & _TAG_BITS == _TAG_BITS:
-            raise CertificateError("no certificate: a value is cut off")
+            raise CertificateError("bad certificate: a value is truncated")
         tag, length, at = der[at], der[at + 1], at + 2
         if length & _LONG:
             size = length ^ _LONG
             length, at = int.from_bytes(der[at : at + size]), at + size
         if at + length > len(der):
-            raise CertificateError("no certificate: a value is cut off")
+            raise CertificateError("bad certificate: a value is truncated")
         yield tag, at, at + length, start
         at += length
 
@@ -96,7 +96,7 @@ def _spans(der: bytes) -> Iterator[tuple[int, int, int, int]]:
 def _attribute(der: bytes) -> str:
     spans = list(_spans(der))
     if [tag for tag, _, _, _ in spans[:1]] != [_OID] or len(spans) < 2:
-        raise CertificateError("no certificate: an attribute of its subject lacks its type or its value")
+        raise CertificateError("bad certificate: an attribute of its subject lacks its type or its value")
     (_, begin, end, _), (tag, value_begin, value_end, value_start) = spans[:2]
     number = _number(der[begin:end])
     keyword, encoding = _KEYWORDS.get(number), _STRINGS.get(tag)
@@ -105,12 +105,12 @@ def _attribute(der: bytes) -> str:
     try:
         return f"{keyword}={_escaped(der[value_begin:value_end].decode(encoding))}"
     except UnicodeDecodeError:
-        raise CertificateError("no certificate: a text of its subject is none") from None
+        raise CertificateError("bad certificate: a string of its subject is malformed") from None
 
 
 def _number(content: bytes) -> str:
     if len(content) > _LONGEST_TYPE:
-        raise CertificateError(f"no certificate: a type of its subject has {len(content)} bytes, not {_LONGEST_TYPE}")
+        raise CertificateError(f"bad certificate: a type of its subject has {len(content)} bytes, not {_LONGEST_TYPE}")
     values, value = [], 0
     for byte in content:
         value = value << 7 | byte & 0x7F
@@ -118,7 +118,7 @@ def _number(content: bytes) -> str:
             values.append(value)
             value = 0
     if not values:
-        raise CertificateError("no certificate: a type of its subject has no number")
+        raise CertificateError("bad certificate: a type of its subject has no number")
     first = min(values[0] // 40, 2)
     return ".".join(map(str, (first, values[0] - 40 * first, *values[1:])))
 

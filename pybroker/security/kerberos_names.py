@@ -34,7 +34,7 @@ def local_name(principal: str, rules: Iterable[LocalRule], default_realm: str) -
     found = _NAME.fullmatch(principal)
     if found is None:
         if _NOT_SIMPLE.search(principal):
-            raise NoLocalNameError(f"{principal!r} is no principal of one or two parts and a realm")
+            raise NoLocalNameError(f"{principal!r} is not a principal of one or two parts and a realm")
         return principal
     parts = [found["realm"], found["first"]] + ([] if found["second"] is None else [found["second"]])
     for rule in rules:
@@ -42,11 +42,11 @@ def local_name(principal: str, rules: Iterable[LocalRule], default_realm: str) -
         if made is None:
             continue
         if not made or _NOT_SIMPLE.search(made):
-            raise NoLocalNameError(f"{rule.text} makes {made!r} of {principal!r}, which is no simple name")
+            raise NoLocalNameError(f"{rule.text} makes {made!r} of {principal!r}, which is not a simple name")
         if rule.case:
             made = made.lower() if rule.case == "L" else made.upper()
         return made
-    raise NoLocalNameError(f"no rule of sasl.kerberos.principal.to.local.rules is for {principal!r}")
+    raise NoLocalNameError(f"no rule of sasl.kerberos.principal.to.local.rules matches {principal!r}")
 
 
 def _apply(rule: LocalRule, parts: list[str], default_realm: str) -> str | None:

@@ -39,7 +39,7 @@ def read_keys(store: Store) -> Material:
         texts = (store.certificates, store.key) if store.location is None else (_read(store).decode("latin-1"),) * 2
         chain, key = texts[0], texts[1]
         if not chain or not key:
-            raise ConfigError(f"{store.setting}.key", "[hidden]", "a private key beside the chain of certificates")
+            raise ConfigError(f"{store.setting}.key", "[hidden]", "a private key for the certificate chain")
         made = _checked(store, lambda: (pem_certificates(chain.encode()), pem_key(key.encode(), store.key_password)))
         return Material(tuple(made[0]), made[1], ())
     content = _pkcs12(store)
@@ -90,9 +90,7 @@ def _pkcs12(store: Store) -> bytes:
     content, key = _read(store), f"{store.setting}.location"
     if content.startswith(_JKS):
         convert = f"keytool -importkeystore -srckeystore {store.location} -destkeystore new.p12 -deststoretype PKCS12"
-        raise ConfigError(
-            key, store.location or "", f"a PKCS12 or PEM file, as Java's own format is not read; {convert}"
-        )
+        raise ConfigError(key, store.location or "", f"a PKCS12 or PEM file, as JKS is not supported; {convert}")
     if content.startswith(_PEM):
         raise ConfigError(key, store.location or "", f"{store.setting}.type=PEM, as the file is PEM")
     return content

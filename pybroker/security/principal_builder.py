@@ -73,7 +73,7 @@ def load(name: str, properties: Mapping[str, str]) -> Callable[[Proof], Principa
             raise BuilderError(f"the principal builder {name} failed: {type(error).__name__}") from None
         kind, colon, rest = said.partition(":") if isinstance(said, str) else ("", "", "")
         if not (kind and colon and rest):
-            raise BuilderError(f"the principal builder {name} said {said!r}, expected a text as User:alice")
+            raise BuilderError(f"the principal builder {name} returned {said!r}, expected a string such as User:alice")
         return Principal(kind, rest)
 
     return build

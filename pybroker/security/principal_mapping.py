@@ -64,7 +64,7 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
         match = _RULE.match(text, at)
         end = at if match is None else match.end()
         if match is None or (end < len(text) and text[end] != ","):
-            raise MappingError(f"{text[at:]!r} is neither DEFAULT nor RULE:pattern/replacement/ with L or U behind it")
+            raise MappingError(f"{text[at:]!r} is neither DEFAULT nor RULE:pattern/replacement/ with optional L or U")
         if match["default"]:
             rules.append(Rule(None))
         elif match["pattern"] is not None:
@@ -79,14 +79,14 @@ def map_name(rules: tuple[Rule, ...], name: str) -> str:
         made = rule.apply(name)
         if made is not None:
             return made
-    raise NoRuleError(f"no rule of ssl.principal.mapping.rules is for {name!r}")
+    raise NoRuleError(f"no rule of ssl.principal.mapping.rules matches {name!r}")
 
 
 def _checked(pattern: str) -> str:
     try:
         re2.compile(pattern)
     except re2.error as error:
-        raise MappingError(f"RULE:{pattern} has no pattern of RE2: {error}") from None
+        raise MappingError(f"RULE:{pattern} is not a valid RE2 pattern: {error}") from None
     return pattern
 
 

@@ -86,7 +86,7 @@ class _Arguments:
         given = dict(zip((one.name for one in self._by_position), args, strict=False))
         for name, value in kwargs.items():
             if name in given:
-                raise TypeError(f"{self._name}({name}={value!r}): expected one {name}; {given[name]!r} is one already")
+                raise TypeError(f"{self._name}({name}={value!r}): expected one {name}; {given[name]!r} is already set")
             if name not in self._rules and self._others in (None, "only"):
                 raise TypeError(f"{self._name}({name}={value!r}): no such argument{_near(name, known)}")
         for one in self._parameters:
@@ -105,7 +105,7 @@ class _Arguments:
 
     def _too_many(self, known: list[str]) -> str:
         if self._others == "settings":
-            return "settings are given by name, as in num_partitions=3"
+            return "pass settings by name, as in num_partitions=3"
         by_name = [f"{name}=" for name in known if all(one.name != name for one in self._by_position)]
         return f"expected it by name: {', '.join(by_name)}" if by_name else "one value too many"
 

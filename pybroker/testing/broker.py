@@ -110,7 +110,7 @@ class Broker(Controls):
     def start(self) -> Broker:
         """Start, and return when the broker is ready. Raises NodeError, and RuntimeError if the broker is running."""
         if self._thread is not None:
-            raise RuntimeError(f"the broker is running already, at {self.bootstrap_servers or 'no address yet'}")
+            raise RuntimeError(f"the broker is already running at {self.bootstrap_servers or 'no address yet'}")
         self._make_directory()
         loop = self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, args=(loop,), name="pybroker-control", daemon=True)
@@ -164,7 +164,7 @@ class Broker(Controls):
     def restart(self) -> None:
         """Stop cleanly and start again, with the same data and address."""
         if self._node is None:
-            raise RuntimeError("the broker is not running; start() starts it")
+            raise RuntimeError("the broker is not running; call start()")
         self.stop(keep=True)
         self.start()
 
@@ -175,7 +175,7 @@ class Broker(Controls):
         given raises an error, since it must not delete that data.
         """
         if not self._temporary:
-            raise RuntimeError(f"the data in {self.directory} is the caller's; delete topics and groups instead")
+            raise RuntimeError(f"the data in {self.directory} belongs to the caller; delete topics and groups instead")
         self._running()
         self.clear_faults()
         self.stop(keep=True)
@@ -235,7 +235,7 @@ class Broker(Controls):
         """
         telemetry = self._running().telemetry
         if telemetry is None or telemetry.last_values is None:
-            raise RuntimeError("no metrics of clients are kept: set telemetry.receivers=last-values")
+            raise RuntimeError("client metrics are not stored: set telemetry.receivers=last-values")
         return telemetry.last_values.read()
 
     @checked
@@ -282,7 +282,7 @@ class Broker(Controls):
 
     def _running(self) -> Node:
         if self._node is None:
-            raise RuntimeError("the broker is not running; start() starts it")
+            raise RuntimeError("the broker is not running; call start()")
         return self._node
 
     def _with_ports(self) -> BrokerConfig:

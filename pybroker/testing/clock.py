@@ -142,5 +142,5 @@ def milliseconds(by: timedelta | float) -> int:
     """Return a step of time in ms, from a `timedelta` or seconds. Raises ValueError for a negative one."""
     step_ms = round((by.total_seconds() if isinstance(by, timedelta) else by) * 1000)
     if step_ms < 0:
-        raise ValueError(f"a broker's clock cannot go back: advance({by!r}); give 0 seconds or more")
+        raise ValueError(f"advance({by!r}): a broker's clock cannot move backwards; pass 0 seconds or more")
     return step_ms

@@ -185,7 +185,7 @@ class Fault:
         with self._changed:
             while self._fired < times and self._error is None:
                 if not self._changed.wait(ends - time.monotonic()) and time.monotonic() >= ends:
-                    raise TimeoutError(f"{self!r} was to happen {times} times within {timeout} s")
+                    raise TimeoutError(f"{self!r} did not happen {times} times within {timeout} s")
         self._raise()
 
     def _raise(self) -> None:
@@ -207,10 +207,10 @@ def scope_of(
     if found == ():
         raise ValueError("api=[]: expected an API's name such as 'Produce', several of them, or None for all")
     if partition is not None and topic is None:
-        raise ValueError(f"partition={partition} without a topic; give the topic as well")
+        raise ValueError(f"partition={partition} needs a topic; pass the topic as well")
     for api in found or ():
         if topic is not None and not names_topics(api):
-            raise ValueError(f"{api.name} requests name no topics, so topic={topic!r} would never match")
+            raise ValueError(f"{api.name} requests contain no topics, so topic={topic!r} would never match")
         if group is not None and not names_groups(api):
-            raise ValueError(f"{api.name} requests name no groups, so group={group!r} would never match")
+            raise ValueError(f"{api.name} requests contain no groups, so group={group!r} would never match")
     return Scope(found, topic, partition, group, client_id)

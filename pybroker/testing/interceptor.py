@@ -79,10 +79,10 @@ class Interceptor:
             api = api_named(name)
             if limit is not None and not api.min_version <= limit[0] <= limit[1] <= api.max_version:
                 served = f"{api.min_version} to {api.max_version}"
-                raise ValueError(f"{api.name} versions {limit[0]} to {limit[1]}; give a range within {served}, or None")
+                raise ValueError(f"{api.name} versions {limit[0]} to {limit[1]}; pass a range within {served}, or None")
             found[api.key] = limit
         if found.get(ApiKey.API_VERSIONS, ()) is None:
-            raise ValueError("ApiVersions=None; every client asks for it first: give it a range")
+            raise ValueError("ApiVersions=None; every client sends ApiVersions first: pass a range")
         with self._lock:
             self._limits = found
             self._watch()
@@ -244,7 +244,7 @@ class Interceptor:
             _send(data_plane, request.connection, verdict or Outcome.PROCEED)
         else:
             raise TypeError(
-                f"{verdict!r} is no decision; return None, an Outcome, an error code, or the response's message"
+                f"{verdict!r} is not a decision; return None, an Outcome, an error code, or the response's message"
             )
 
 

@@ -28,7 +28,7 @@ def api_named(name: str) -> RegisteredApi:
     by_name = {api.name.lower(): api for api in registered_apis().values()}
     api = by_name.get(name.lower().removesuffix("request"))
     if api is None:
-        raise ValueError(f"no API is named {name!r}{_nearest(name, [api.name for api in by_name.values()])}")
+        raise ValueError(f"no API has the name {name!r}{_nearest(name, [api.name for api in by_name.values()])}")
     return api
 
 

@@ -136,7 +136,7 @@ def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for mark in reversed(list(request.node.iter_markers("broker"))):
         if mark.args:
-            raise pytest.UsageError(f"broker{mark.args}: settings are given by name, as in broker(num_partitions=3)")
+            raise pytest.UsageError(f"broker{mark.args}: pass settings by name, as in broker(num_partitions=3)")
         given, properties = dict(mark.kwargs), mark.kwargs.get("properties")
         if isinstance(properties, dict):
             for key in properties:

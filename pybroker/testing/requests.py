@@ -228,5 +228,5 @@ class RequestLog:
                 if not self._changed.wait(ends - time.monotonic()) and time.monotonic() >= ends:
                     came = sorted({request.api for request in self._requests})
                     raise TimeoutError(
-                        f"{len(found)} of {count} {api} requests came within {timeout} s; recorded were {came}"
+                        f"{len(found)} of {count} {api} requests arrived within {timeout} s; recorded: {came}"
                     )

@@ -157,7 +157,7 @@ class Security:
     def _client(self, name: str) -> Certificate:
         """Return the certificate of a client: the same at each call."""
         if self._authority is None:
-            raise ValueError("there are no certificates without TLS")
+            raise ValueError("certificates need TLS: set security to SSL or SASL_SSL")
         if name not in self._clients:
             self._clients[name] = self._authority.issue(name, ())
         return self._clients[name]
@@ -166,7 +166,7 @@ class Security:
 def build_security(protocol: str | None, users: Mapping[str, str] | None) -> Security | None:
     """Return the security of a protocol, None for plaintext. Raises ValueError for unsupported values."""
     if protocol is None and users is not None:
-        raise ValueError("users: they log in where security is SASL_PLAINTEXT or SASL_SSL")
+        raise ValueError("users need security SASL_PLAINTEXT or SASL_SSL")
     return None if protocol is None else Security(protocol, users)
 
 

@@ -90,6 +90,6 @@ def _entry(tokens: list[tuple[str, bool]]) -> LoginModule:
     for at in range(2, len(tokens), 3):
         name, sign, value = (*tokens[at : at + 3], ("", True), ("", True))[:3]
         if name[1] or sign != ("=", True) or value[1]:
-            raise JaasError(f"an option of {words[0]} is no name=value; a value with other signs stands in quotes")
+            raise JaasError(f"an option of {words[0]} is not name=value; put a value with other characters in quotes")
         options[name[0]] = value[0]
     return LoginModule(words[0], words[1].lower(), options)

@@ -88,7 +88,7 @@ def build_kerberos(listener: str, texts: Texts, options: Mapping[str, str] | Non
         raise ConfigError(f"{jaas}: principal", principal, "the broker's principal, as in kafka/host@REALM")
     key_table = options.get("keyTab", "").removeprefix("file:") or None
     if key_table is not None and not (os.path.isfile(key_table) and os.access(key_table, os.R_OK)):
-        raise ConfigError(f"{jaas}: keyTab", key_table, "a file of keys that this process can read")
+        raise ConfigError(f"{jaas}: keyTab", key_table, "a keytab file that this process can read")
     _check_service(listener, texts, options.get("serviceName"))
     found = texts.get(RULES)
     try:
@@ -104,9 +104,9 @@ def _check_service(listener: str, texts: Texts, of_module: str | None) -> None:
     given = None if found is None else found[1].strip() or None
     shown = f"{listener} (SASL): {SERVICE}"
     if given is None and of_module is None:
-        raise ConfigError(shown, "", "the first part of the broker's principal, by which clients ask for it: kafka")
+        raise ConfigError(shown, "", "the first part of the broker's principal, as in clients' tickets: kafka")
     if None not in (given, of_module) and given != of_module:
-        raise ConfigError(shown, given, f"{of_module}, which the login module's serviceName says, or only one of both")
+        raise ConfigError(shown, given, f"{of_module}, the serviceName of the login module, or only one of them")
 
 
 def parse_local_rules(texts: Iterable[str]) -> tuple[LocalRule, ...]:
@@ -120,13 +120,13 @@ def parse_local_rules(texts: Iterable[str]) -> tuple[LocalRule, ...]:
 def _parse_rule(text: str) -> LocalRule:
     found = _RULE.fullmatch(text)
     if found is None:
-        raise ValueError(f"DEFAULT or RULE:[n:format](match)s/pattern/replacement/g/L, which {text!r} is not")
+        raise ValueError(f"DEFAULT or RULE:[n:format](match)s/pattern/replacement/g/L, not {text!r}")
     if found["default"]:
         return LocalRule(text)
     parts = int(found["parts"])
     for reference in _REFERENCE.findall(found["format"]):
         if not reference or int(reference) > parts:
-            raise ValueError(f"references from $0 to ${parts} in {text!r}, which has ${reference}")
+            raise ValueError(f"references from $0 to ${parts} in {text!r}, not ${reference}")
     for pattern in (found["match"], found["pattern"]):
         _check_pattern(pattern, text)
     return LocalRule(
@@ -147,4 +147,4 @@ def _check_pattern(pattern: str | None, text: str) -> None:
     try:
         re2.compile(pattern)
     except re2.error as error:
-        raise ValueError(f"patterns of RE2, which {pattern!r} in {text!r} is not: {error}") from None
+        raise ValueError(f"RE2 patterns, but {pattern!r} in {text!r} is invalid: {error}") from None

@@ -145,7 +145,7 @@ def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -
             f"where this node's tokens come from: an address as {TOKEN_URL}; or, for listeners that take tokens which "
             f"nobody has signed, {example}"
         )
-        raise ConfigError(name, "[hidden]" if options else "", f"one of both: {words}" if makes_own else words)
+        raise ConfigError(name, "[hidden]" if options else "", f"only one of the two: {words}" if makes_own else words)
     handler, right = _text(texts, LOGIN_HANDLER, OAUTHBEARER), UNSECURED_LOGIN_CLASS if makes_own else LOGIN_CLASS
     if handler not in ("", right):
         raise ConfigError(LOGIN_HANDLER, handler, f"{right}, or nothing")
@@ -159,7 +159,7 @@ def _kerberos_service(name: str, texts: ListenerTexts, module: LoginModule | Non
         raise ConfigError(name, "", f"this node's key, as in com.sun.security.auth.module.Krb5LoginModule {example}")
     service = _text(texts, SERVICE, GSSAPI)
     if not service and not module.options.get("serviceName"):
-        raise ConfigError(SERVICE, "", "the first part of the nodes' principals, by which they ask for tickets: kafka")
+        raise ConfigError(SERVICE, "", "the first part of the nodes' principals, as in their tickets: kafka")
     return {SERVICE: service} if service else {}
 
 

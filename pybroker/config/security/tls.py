@@ -91,7 +91,7 @@ def _build(listener: str, texts: Mapping[str, str]) -> ListenerTls:
     client_auth = one_of("ssl.client.auth", _CLIENT_AUTH, "none")
     if not keys.is_given:
         expected = "a file, or ssl.keystore.certificate.chain and ssl.keystore.key with ssl.keystore.type=PEM"
-        raise ConfigError(prefix + "ssl.keystore.location", "", f"{expected}: a listener of TLS shows a certificate")
+        raise ConfigError(prefix + "ssl.keystore.location", "", f"{expected}: a TLS listener needs a certificate")
     if client_auth != "none" and not trust.is_given:
         expected = f"a file, or ssl.truststore.certificates, as ssl.client.auth is {client_auth}"
         raise ConfigError(prefix + "ssl.truststore.location", "", expected)

@@ -53,7 +53,7 @@ def _declared(api_key: int, suffix: str) -> type[Message]:
     try:
         module_name = ApiKey(api_key).name.lower()
     except ValueError:
-        raise KeyError(f"API key {api_key} is not one of Kafka's") from None
+        raise KeyError(f"API key {api_key} is not a key of Kafka's protocol") from None
     full_name = f"{__name__}.{module_name}"
     try:
         module = import_module(full_name)

@@ -34,14 +34,14 @@ class AcceptedContext(LibraryContext):
             self._realm = str(credentials.name).rpartition("@")[2]
             self._context = gssapi.SecurityContext(creds=credentials, usage="accept")
         except gssapi.exceptions.GSSError as error:
-            raise ContextError(f"the broker's own keys of {settings.principal}: {in_one_line(error)}") from None
+            raise ContextError(f"keys of the broker's principal {settings.principal}: {in_one_line(error)}") from None
 
     def accept(self, token: bytes) -> bytes:
         """As `Context.accept`."""
         answer: bytes | None = self._called(lambda: self._context.step(token))
         # A failure with a token for the client is raised by the next check of the context.
         if self.stands and self._context.mech != self._gssapi.MechType.kerberos:
-            raise ContextError("the context is none of Kerberos")
+            raise ContextError("the security context is not Kerberos")
         return answer or b""
 
     @property

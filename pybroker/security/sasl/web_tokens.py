@@ -78,18 +78,18 @@ class Validator:
         user, expires_s = claims.get(settings.user_claim), _time(claims, "exp")
         issued_s = _time(claims, "iat")
         if not isinstance(user, str) or not user.strip():
-            raise TokenError(f"the claim {settings.user_claim} names no user")
+            raise TokenError(f"the claim {settings.user_claim} contains no user")
         if expires_s is None:
-            raise TokenError("the token does not say when it ends (exp)")
+            raise TokenError("the token has no expiration time (exp)")
         if expires_s <= now_s - skew_s:
-            raise TokenError("the token has ended")
+            raise TokenError("the token has expired")
         if issued_s is None and self._keys is not None:
-            raise TokenError("the token does not say when it was made (iat)")
+            raise TokenError("the token has no issue time (iat)")
         if issued_s is not None and issued_s > now_s + skew_s:
-            raise TokenError("the token is of a later time (iat)")
+            raise TokenError("the token was issued in the future (iat)")
         begins_s = _time(claims, "nbf")
         if begins_s is not None and begins_s > now_s + skew_s:
-            raise TokenError("the token does not hold yet (nbf)")
+            raise TokenError("the token is not valid yet (nbf)")
         lacking = [scope for scope in settings.scopes if scope not in _scopes(claims, settings.scope_claim)]
         if lacking:
             scope = " ".join(settings.scopes)
@@ -120,7 +120,7 @@ class Keys:
             first = self._keys is None
         if first:
             if fetch is None:
-                raise TokenError("the keys that sign tokens cannot be got at present")
+                raise TokenError("the keys that sign tokens are unavailable")
             wait([fetch], _FETCH_S + 1)
         with self._lock:
             keys = self._keys or {}
@@ -128,7 +128,7 @@ class Keys:
                 return next(iter(keys.values()))
             found = keys.get(key_id)
         if found is None:
-            raise TokenError("the token is signed by a key that is not among those of the issuer")
+            raise TokenError("the token is signed with a key that the issuer does not publish")
         return found
 
     def _begin_if_due(self, key_id: str | None) -> Future[None] | None:
@@ -154,7 +154,7 @@ class Keys:
         try:
             keys = read_keys(self._source)
         except Exception as error:  # noqa: BLE001  # whatever it was, those who wait for keys are answered
-            log.warning("Failed to read the keys of tokens from %s: %s", self._source.url, error)
+            log.warning("Failed to read the token keys from %s: %s", self._source.url, error)
             keys = None
         with self._lock:
             now = self._now_s()
@@ -180,14 +180,14 @@ def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
         request = Request(source.url, headers={"Accept": "application/json"})
         with urlopen(request, timeout=_FETCH_S, context=context) as answer:
             if urlsplit(answer.url).scheme != "https":
-                raise ValueError(f"it was redirected to {answer.url}, which is no https: address")
+                raise ValueError(f"it was redirected to {answer.url}, which is not an https: address")
             text = answer.read(_LARGEST_KEYS + 1)
     if len(text) > _LARGEST_KEYS:
         raise ValueError(f"it has more than {_LARGEST_KEYS} bytes")
     document = json.loads(text)
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list):
-        raise ValueError("it is no JWKS: it has no list of keys")
+        raise ValueError("it is not a JWKS: it has no list of keys")
     usable = [key for key in keys if isinstance(key, dict) and key.get("kty") in _ALGORITHMS]
     return {key.get("kid"): key for key in usable if key.get("use", "sig") == "sig"}
 
@@ -201,7 +201,7 @@ def _signed_claims(token: str, keys: Keys, settings: BearerSettings) -> Mapping[
         key = keys.find(header.get("kid"))
         algorithm = header.get("alg")
         if algorithm not in _ALGORITHMS[key["kty"]] or key.get("alg", algorithm) != algorithm:
-            raise TokenError(f"the token is signed by {str(algorithm)[:16]!r}, which is not for its key")
+            raise TokenError(f"the token is signed by {str(algorithm)[:16]!r}, which does not fit the key")
         required = ["exp", "iat"] + (["aud"] if settings.audiences else []) + (["iss"] if settings.issuer else [])
         claims: Mapping[str, Any] = jwt.decode(
             token,
@@ -231,7 +231,7 @@ def _unsigned_claims(token: str) -> Mapping[str, Any]:
         raise TokenError(f"the token has {len(parts)} parts, not {_PARTS}")
     header, claims = (_json(part) for part in parts[:2])
     if header.get("alg") != "none" or parts[2]:
-        raise TokenError("the token is signed, and this listener takes those that are not")
+        raise TokenError("the token is signed, but this listener accepts only unsigned tokens")
     return claims
 
 
@@ -239,9 +239,9 @@ def _json(part: str) -> Mapping[str, Any]:
     try:
         read = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
-        raise TokenError("a part of the token is no JSON in base64") from None
+        raise TokenError("a part of the token is not base64-encoded JSON") from None
     if not isinstance(read, dict):
-        raise TokenError("a part of the token is no JSON object")
+        raise TokenError("a part of the token is not a JSON object")
     return read
 
 
@@ -251,7 +251,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-        raise TokenError(f"the claim {name} is no time")
+        raise TokenError(f"the claim {name} is not a time")
     return float(value)
 
 

@@ -50,8 +50,8 @@ def test_what_is_no_endpoint_is_reported(text: str) -> None:
             "Found X. The valid options based on the current configuration are PLAINTEXT",
         ),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "cannot use the nonroutable meta-address 0.0.0.0"),
-        ({"advertised.listeners": "PLAINTEXT://[::]:1"}, "a host that clients can dial"),
-        ({"advertised.listeners": "PLAINTEXT://h:0"}, "a port that clients can dial"),
+        ({"advertised.listeners": "PLAINTEXT://[::]:1"}, "a host that clients can connect to"),
+        ({"advertised.listeners": "PLAINTEXT://h:0"}, "a port that clients can connect to"),
         ({"listener.security.protocol.map": "A:TLS"}, "NAME:PROTOCOL"),
     ],
 )

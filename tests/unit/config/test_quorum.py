@@ -38,7 +38,7 @@ FORM = "Each entry should be in the form `{id}@{host}:{port}`."
         ("1@0.0.0.0:9093", "Host string (0.0.0.0) is not routeable"),
         ("1@h:0", "controller.quorum.voters=1@h:0: expected a port from 1 to 65535"),
         ("1@h:65536", "controller.quorum.voters=1@h:65536: expected a port from 1 to 65535"),
-        ("1@:1", "controller.quorum.voters=1@:1: expected a host that the other nodes can dial"),
+        ("1@:1", "controller.quorum.voters=1@:1: expected a host that the other nodes can connect to"),
         ("-1@h:1", "controller.quorum.voters=-1@h:1: expected a node id of 0 to 2147483647"),
         ("2147483648@h:1", "controller.quorum.voters=2147483648@h:1: expected a node id of 0 to 2147483647"),
     ],
@@ -64,7 +64,7 @@ def test_a_bootstrap_server_is_kept_once() -> None:
             ),
         ),
         ("h:0", "controller.quorum.bootstrap.servers=h:0: expected a port from 1 to 65535"),
-        (":1", "controller.quorum.bootstrap.servers=:1: expected a host that the other nodes can dial"),
+        (":1", "controller.quorum.bootstrap.servers=:1: expected a host that the other nodes can connect to"),
     ],
 )
 def test_what_is_no_bootstrap_server_is_refused(entry: str, sentence: str) -> None:

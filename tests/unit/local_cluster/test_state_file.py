@@ -26,7 +26,7 @@ def test_no_file_is_no_cluster(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"cluster_id": 1, "nodes": []}', "[1]"])
 def test_another_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "cluster.json").write_text(text)
-    with pytest.raises(StateFileError, match=r"cluster\.json: not the state of a local cluster"):
+    with pytest.raises(StateFileError, match=r"cluster\.json: not the state file of a local cluster"):
         read_state(tmp_path)
 
 

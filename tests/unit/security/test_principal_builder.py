@@ -51,7 +51,7 @@ def test_a_name_may_have_colons() -> None:
 
 @pytest.mark.parametrize("says", [None, "", "alice", ":alice", "User:", b"User:alice", ("User", "alice")], ids=repr)
 def test_what_is_no_principal_is_refused(says: object) -> None:
-    with pytest.raises(BuilderError, match="expected a text as User:alice"):
+    with pytest.raises(BuilderError, match="expected a string such as User:alice"):
         loaded(says)(PROOF)
 
 
@@ -70,7 +70,7 @@ def test_what_names_no_class_is_refused_with_the_setting(name: str) -> None:
 
 
 def test_one_of_a_single_listener_is_refused() -> None:
-    with pytest.raises(ConfigError, match="which is for all listeners"):
+    with pytest.raises(ConfigError, match="which applies to all listeners"):
         BrokerConfig({"listener.name.plaintext.principal.builder.class": HERE})
 
 

@@ -147,9 +147,9 @@ def test_a_wrong_argument_is_refused_with_its_name_its_value_and_a_right_one(
         with pytest.raises((TypeError, ValueError)) as refused:
             call_with(owner, method, name, value)
         words = str(refused.value)
-        assert re.search("expected|give|nearest|there are|there is no|Kafka has no", words), words
+        assert re.search("expected|pass|nearest|there are|there is no|Kafka has no", words), words
         shown = {"limits": "Fetch", "settings": "num_partitions", "apis": ""}.get(name, name)
-        assert shown in words or "API is named" in words or "error" in words, words
+        assert shown in words or "API has the name" in words or "error" in words, words
         assert name not in NOT_SHOWN or not NOT_SHOWN[name].search(words), words
 
 
@@ -180,7 +180,7 @@ def test_a_call_with_an_argument_without_a_rule_cannot_be_declared() -> None:
         (lambda broker: broker.fail("Produce", 1, 2), "fail(2): expected it by name: times="),
         (
             lambda broker: broker.fail("Produce", 1, api="Fetch"),
-            "fail(api='Fetch'): expected one api; 'Produce' is one",
+            "fail(api='Fetch'): expected one api; 'Produce' is already set",
         ),
         (lambda broker: broker.advance("1d"), "advance(by='1d'): expected a timedelta such as timedelta(days=1), or"),
         (
@@ -192,13 +192,13 @@ def test_a_call_with_an_argument_without_a_rule_cannot_be_declared() -> None:
             lambda broker: WRONGLY[Broker](properties={"num.partitions": 3, "log.dirs": "/secret"}),
             "Broker(properties={'num.partitions': 3}): expected texts by Kafka's names, as in {'num.partitions': '3'}",
         ),
-        (lambda broker: WRONGLY[Broker](3), "Broker(3): settings are given by name, as in num_partitions=3"),
+        (lambda broker: WRONGLY[Broker](3), "Broker(3): pass settings by name, as in num_partitions=3"),
         (
             lambda broker: WRONGLY[Broker](broker_rack=None),
             "Broker(broker_rack=None): expected a text, a number, True or False",
         ),
         (lambda broker: WRONGLY[Cluster]("3"), "Cluster(brokers='3'): expected a number of brokers such as 3"),
-        (lambda broker: broker.requests.of("Prodcue"), "no API is named 'Prodcue'; the nearest is 'Produce'"),
+        (lambda broker: broker.requests.of("Prodcue"), "no API has the name 'Prodcue'; the nearest is 'Produce'"),
     ],
 )
 def test_misuse_is_named_with_what_is_right(call: Callable[[Broker], object], words: str) -> None:

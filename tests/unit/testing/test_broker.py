@@ -157,7 +157,7 @@ def test_a_broker_that_runs_is_not_started_again_and_goes_on() -> None:
     before = set(threading.enumerate())
     with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
         address = broker.bootstrap_servers
-        with pytest.raises(RuntimeError, match=f"the broker is running already, at {address}"):
+        with pytest.raises(RuntimeError, match=f"the broker is already running at {address}"):
             broker.start()
         admin.create_topics(["orders"])
         assert (admin.list_topics(), broker.bootstrap_servers) == (["orders"], address)
@@ -256,7 +256,7 @@ def test_a_reset_leaves_nothing_but_the_address(broker: Broker) -> None:
 
 def test_a_directory_of_the_caller_is_not_reset(tmp_path: Path) -> None:
     with Broker(directory=tmp_path) as broker:
-        with pytest.raises(RuntimeError, match="is the caller's; delete topics and groups instead"):
+        with pytest.raises(RuntimeError, match="belongs to the caller; delete topics and groups instead"):
             broker.reset()
         make_topic(broker)
 
@@ -264,7 +264,7 @@ def test_a_directory_of_the_caller_is_not_reset(tmp_path: Path) -> None:
 def test_what_a_stopped_broker_cannot_do_is_refused() -> None:
     broker = Broker()
     for act in (broker.restart, broker.refuse_connections, broker.close_connections, lambda: broker.advance(1)):
-        with pytest.raises(RuntimeError, match=r"is not running; start\(\) starts it"):
+        with pytest.raises(RuntimeError, match=r"is not running; call start\(\)"):
             act()
     broker.stop()
 

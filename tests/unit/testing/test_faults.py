@@ -239,16 +239,16 @@ def test_a_client_newer_than_the_narrowed_versions_learns_them(broker: Broker) -
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda broker: broker.fail("Prodcue", 1), "no API is named 'Prodcue'; the nearest is 'Produce'"),
+        (lambda broker: broker.fail("Prodcue", 1), "no API has the name 'Prodcue'; the nearest is 'Produce'"),
         (lambda broker: broker.fail("Produce", "NOT_LEADER"), "no error named 'NOT_LEADER'; the nearest is 'NOT_"),
         (lambda broker: broker.fail("Produce", 9999), "Kafka has no error code 9999"),
-        (lambda broker: broker.fail("Produce", 1, partition=1), "partition=1 without a topic"),
-        (lambda broker: broker.fail("Heartbeat", 1, topic="t"), "Heartbeat requests name no topics"),
-        (lambda broker: broker.fail("Fetch", 1, group="g"), "Fetch requests name no groups"),
+        (lambda broker: broker.fail("Produce", 1, partition=1), "partition=1 needs a topic"),
+        (lambda broker: broker.fail("Heartbeat", 1, topic="t"), "Heartbeat requests contain no topics"),
+        (lambda broker: broker.fail("Fetch", 1, group="g"), "Fetch requests contain no groups"),
         (lambda broker: broker.fail("Fetch", 1, times=0), "fail(times=0): expected a number of requests"),
         (lambda broker: broker.delay("Fetch", -1), "delay(seconds=-1): expected seconds such as 0.5"),
-        (lambda broker: broker.limit_versions(Produce=(0, 99)), "Produce versions 0 to 99; give a range within 0 to"),
-        (lambda broker: broker.limit_versions(ApiVersions=None), "every client asks for it first"),
+        (lambda broker: broker.limit_versions(Produce=(0, 99)), "Produce versions 0 to 99; pass a range within 0 to"),
+        (lambda broker: broker.limit_versions(ApiVersions=None), "every client sends ApiVersions first"),
         (lambda broker: broker.advance(-1), "the clock cannot go back"),
     ],
 )

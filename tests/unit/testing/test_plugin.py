@@ -56,7 +56,7 @@ def test_a_mark_with_a_setting_that_there_is_not_fails_the_test(tmp_path: Path) 
     )
     assert "3 errors" in output
     assert "Unknown broker config name: num.partition; is num.partitions meant?" in output
-    assert "broker(7,): settings are given by name, as in broker(num_partitions=3)" in output
+    assert "broker(7,): pass settings by name, as in broker(num_partitions=3)" in output
     assert "Broker(properties={'num.partitions': 7}): expected texts by Kafka's names" in output
 
 

@@ -51,7 +51,7 @@ def test_waiting_for_requests_returns_them_or_says_what_came(broker: Broker) -> 
         wire.call("ListGroups", 3)
         assert [found.api for found in requests.wait_for("ListGroups")] == ["ListGroups"]
         with pytest.raises(
-            TimeoutError, match=r"0 of 1 Produce requests came within 0 s; recorded were \['ListGroups'\]"
+            TimeoutError, match=r"0 of 1 Produce requests arrived within 0 s; recorded: \['ListGroups'\]"
         ):
             requests.wait_for("Produce", timeout=0)
         with pytest.raises(TimeoutError):

@@ -41,8 +41,8 @@ def test_a_text_may_have_several_entries() -> None:
         ("a.A;", "the control flag of a.A is not specified"),
         ("a.A perhaps;", "not perhaps"),
         ('a.A required x="secret;', "a quote at character 16 is not closed"),
-        ("a.A required x secret;", "an option of a.A is no name=value"),
-        ("a.A required x=;", "an option of a.A is no name=value"),
+        ("a.A required x secret;", "an option of a.A is not name=value"),
+        ("a.A required x=;", "an option of a.A is not name=value"),
         ("= required;", "begins without a login module"),
     ],
 )

@@ -110,7 +110,10 @@ def test_a_token_that_nobody_signs_and_a_ticket_follow_from_the_login_module() -
         ),
         ({"sasl.mechanism.inter.broker.protocol": "X", "sasl.enabled.mechanisms": "PLAIN"}, "must be included in"),
         (BEARER, "where this node's tokens come from: an address as sasl.oauthbearer.token.endpoint.url"),
-        ({**BEARER, BEARER_JAAS: f"{LOGIN} unsecuredLoginStringClaim_sub=b;", URL: "file:///t"}, "one of both: where"),
+        (
+            {**BEARER, BEARER_JAAS: f"{LOGIN} unsecuredLoginStringClaim_sub=b;", URL: "file:///t"},
+            "only one of the two: where",
+        ),
         (
             {**BEARER, URL: "file:///t", "oauthbearer.sasl.login.callback.handler.class": UNSECURED_LOGIN_CLASS},
             f"{UNSECURED_LOGIN_CLASS}: expected {LOGIN_CLASS}, or nothing",

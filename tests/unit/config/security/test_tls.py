@@ -69,7 +69,7 @@ def test_other_words_are_refused_with_those_that_there_are(key: str, text: str, 
 
 
 def test_a_listener_without_a_certificate_is_refused() -> None:
-    with pytest.raises(ConfigError, match="a listener of TLS shows a certificate"):
+    with pytest.raises(ConfigError, match="a TLS listener needs a certificate"):
         build_tls(["IN"], {"ssl.keystore.type": "PEM"})
 
 
