@@ -116,7 +116,7 @@ class BrokerChannel:
         for node_id in list(self._peers):
             registered = image.cluster.brokers.get(node_id)
             if registered is None or registered.fenced:
-                self._leave(node_id, "the broker is fenced, or gone from the metadata")
+                self._leave(node_id, "the broker is fenced, or no longer in the metadata")
 
     async def close(self) -> None:
         """Close all connections. Waiting requests raise ConnectionLostError."""

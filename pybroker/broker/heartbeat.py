@@ -195,7 +195,7 @@ class Heartbeats:
                     want_shut_down=wish.want_shut_down,
                 )
         except TimeoutError:
-            failure = "it does not answer"
+            failure = "no response"
         except self._unreachable as error:
             failure = str(error)
         else:
@@ -203,7 +203,7 @@ class Heartbeats:
                 self._note_success()
                 return self._answered(wish, answer)
             failure = f"{answer.error_code.name}: {answer.error_message or answer.error_code.message}"
-        self._note_failure(f"the controller does not take this broker's heartbeats: {failure}")
+        self._note_failure(f"the controller does not accept this broker's heartbeats: {failure}")
         pause_ms = self._life.step_unanswered(self._now())
         if pause_ms is None:
             log.warning("controlled shutdown: no controller responds: stopping without moving leadership")
@@ -221,7 +221,7 @@ class Heartbeats:
             log.warning("fenced: the controller considers this broker dead; requesting to be unfenced")
         if pause_ms is None:
             self._released = answer.should_shut_down
-            released = "the controller allows this broker to stop" if answer.should_shut_down else "it takes too long"
+            released = "the controller allows this broker to stop" if answer.should_shut_down else "it timed out"
             log.info("controlled shutdown: %s", released)
         return pause_ms
 

@@ -229,7 +229,7 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
     except ConfigError as error:
         return str(ConfigError(name, text, error.expected))
     except (ValueError, OverflowError) as error:
-        return f"{shown}: no value can be made of it ({type(error).__name__})"
+        return f"{shown}: the value cannot be parsed ({type(error).__name__})"
     return None
 
 

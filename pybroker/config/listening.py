@@ -35,7 +35,7 @@ def listener_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
             )
     asking = [one for name, one in after.items() if name not in before and one.asks_who]
     if asking and not any(one.asks_who for one in before.values()):
-        expected = "a listener without SASL, as the first one that asks who its clients are is opened at a start"
+        expected = "a listener without SASL: the first listener that authenticates clients needs a restart"
         return str(ConfigError("listeners", asking[0].endpoint, expected))
     return None
 

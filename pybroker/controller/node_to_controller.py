@@ -110,7 +110,7 @@ class NodeToControllerChannel:
                 async with self._room:
                     return await self._ask(request, response)
         except TimeoutError:
-            reason = self._outage or "the controller did not answer"
+            reason = self._outage or "the controller did not respond"
             raise ControllerTimeoutError(
                 f"{type(request).__name__}: no response of the active controller within {timeout_ms} ms: {reason}"
             ) from None

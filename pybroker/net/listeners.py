@@ -185,7 +185,7 @@ def _reason(error: OSError, listener: Listener) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the port is in use by another process; stop that, or set listeners to another port"
     if error.errno == errno.EADDRNOTAVAIL:
-        return "this machine has no such address; set listeners to one that it has"
+        return "the address is not assigned to this machine; set listeners to one of its addresses"
     if error.errno == errno.EACCES:
         return "ports below 1024 need more rights; set listeners to a higher port"
     if error.errno in (errno.ENOENT, errno.EPERM) and listener.congestion_control is not None:

@@ -193,7 +193,7 @@ def test_kafkas_tools_log_in_by_a_token(unsecured: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "tokens without a signature are taken with"),
+        ({}, "unsigned tokens are accepted only with"),
         ({"sasl.oauthbearer.jwks.endpoint.url": "http://issuer/keys"}, "an https: or file: address"),
         ({"sasl.oauthbearer.clock.skew.seconds": "-1", "sasl.oauthbearer.jwks.endpoint.url": "file:///k"}, "clock"),
         ({"sasl.oauthbearer.sasl.server.callback.handler.class": "my.Handler"}, "Handler"),

@@ -64,7 +64,7 @@ async def test_a_port_in_use_is_reported_and_a_new_directory_is_not_left(tmp_pat
 
 async def test_an_address_that_the_machine_lacks_is_reported(tmp_path: Path) -> None:
     node = Node(config(tmp_path / "data", listeners="PLAINTEXT://192.0.2.1:0"))
-    with pytest.raises(NodeError, match="this machine has no such address"):
+    with pytest.raises(NodeError, match="the address is not assigned to this machine"):
         await node.start()
 
 

@@ -50,5 +50,5 @@ class CoordinatorWatch:
             except ClientError:
                 continue
             if found != connection.server:
-                connection.give_up(f"no answer, and {found} is the coordinator by now")
+                connection.give_up(f"no response, and {found} is now the coordinator")
                 return

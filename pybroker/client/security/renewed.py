@@ -73,7 +73,7 @@ class RenewedSecurity:
         is_same = _login_of(properties) == _login_of(self._properties)
         try:
             if not is_same and _asks_a_server(properties):
-                words = "no other one while a node runs: a server of tokens is asked for the first one at the start"
+                words = "the previous value: a change of the token server needs a restart"
                 raise ConfigError(TOKEN_URL, properties[TOKEN_URL], words)
             self._settings = _read(self._what, properties, self._settings.credentials if is_same else None)
         except ConfigError as error:

@@ -80,7 +80,7 @@ def build_kerberos(listener: str, texts: Texts, options: Mapping[str, str] | Non
     jaas = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
     if options is None:
         raise ConfigError(jaas, "", f"a login module with the broker's key, as in {_JAAS_EXAMPLE}")
-    for name, because in (("useKeyTab", "the keys are those of a key table"), ("storeKey", "keys are kept")):
+    for name, because in (("useKeyTab", "the keys are in a keytab"), ("storeKey", "keys are stored")):
         if options.get(name, "").lower() != "true":
             raise ConfigError(f"{jaas}: {name}", options.get(name, ""), f"true: {because}")
     principal = options.get("principal", "")

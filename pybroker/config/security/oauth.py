@@ -94,8 +94,8 @@ def build_bearer(listener: str, texts: Texts, options: Mapping[str, str]) -> Bea
         raise ConfigError(_shown(listener, HANDLER), named, words)
     if not url:
         words = (
-            f"an https: or file: address of the keys that sign tokens; tokens without a signature are taken with "
-            f"listener.name.{listener.lower()}.oauthbearer.{HANDLER}={UNSECURED_CLASS} only, and then from every client"
+            f"an https: or file: address of the keys that sign tokens; unsigned tokens are accepted only with "
+            f"listener.name.{listener.lower()}.oauthbearer.{HANDLER}={UNSECURED_CLASS}, from every client"
         )
         raise ConfigError(_shown(listener, JWKS_URL), "", words)
     return _signed(listener, url, texts, options)

@@ -124,13 +124,13 @@ def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) 
         return found | _token_source(name, texts, {} if module is None else module.options)
     if mechanism == GSSAPI:
         if module is None and is_default:
-            words = f"one of {', '.join(SUPPORTED)}; GSSAPI, the default, wants this node's key in {name}"
+            words = f"one of {', '.join(SUPPORTED)}; GSSAPI, the default, needs this node's key in {name}"
             raise ConfigError(way.mechanism_key, mechanism, words)
         return found | _kerberos_service(name, texts, module)
     if module is None or not module.options.get("username") or "password" not in module.options:
         kind = "plain.PlainLoginModule" if mechanism == PLAIN else "scram.ScramLoginModule"
         example = f'{_PACKAGE}.{kind} required username="broker" password="secret";'
-        words = f"the user that this node is for others, as in {example}"
+        words = f"the user that this node authenticates as, as in {example}"
         raise ConfigError(name, "" if module is None else "[hidden]", words)
     return found
 
@@ -142,8 +142,8 @@ def _token_source(name: str, texts: ListenerTexts, options: Mapping[str, str]) -
     if (TOKEN_URL in found) == makes_own:
         example = f'{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required {UNSECURED_LOGIN}StringClaim_sub="broker";'
         words = (
-            f"where this node's tokens come from: an address as {TOKEN_URL}; or, for listeners that take tokens which "
-            f"nobody has signed, {example}"
+            f"the source of this node's tokens: an address as {TOKEN_URL}; or, for listeners that accept "
+            f"unsigned tokens, {example}"
         )
         raise ConfigError(name, "[hidden]" if options else "", f"only one of the two: {words}" if makes_own else words)
     handler, right = _text(texts, LOGIN_HANDLER, OAUTHBEARER), UNSECURED_LOGIN_CLASS if makes_own else LOGIN_CLASS

@@ -39,7 +39,7 @@ class BearerExchange:
             return self._refused
         found = _FIRST.fullmatch(token.decode("latin-1"))
         if found is None:
-            return Refused("the message is none of OAUTHBEARER")
+            return Refused("the message is not an OAUTHBEARER message")
         pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
         auth = _AUTH.fullmatch(pairs.get("auth", ""))
         if auth is None or auth["scheme"].lower() != "bearer":
@@ -57,7 +57,7 @@ class BearerExchange:
             return Challenge(words.encode())
         if authzid not in ("", bearer.user):
             return Refused(
-                f"{bearer.user!r} asks to be {authzid!r}",
+                f"{bearer.user!r} requests the authorization id {authzid!r}",
                 f"Authentication failed: Client requested an authorization id ({authzid}) that is different from the "
                 f"token's principal name ({bearer.user})",
             )

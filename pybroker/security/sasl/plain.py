@@ -45,7 +45,7 @@ class PlainExchange:
         if not _equal(password, "" if known is None else known) or known is None:
             return Refused(f"invalid username or password of {user!r}", _INVALID)
         if authorization_id not in ("", user):
-            return Refused(f"{user!r} asks to be {authorization_id!r}", OTHER_AUTHORIZATION_ID)
+            return Refused(f"{user!r} requests the authorization id {authorization_id!r}", OTHER_AUTHORIZATION_ID)
         return Proved(user)
 
 

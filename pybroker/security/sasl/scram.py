@@ -104,10 +104,10 @@ class ScramExchange:
     def _first(self, message: str) -> Step:
         found = _CLIENT_FIRST.fullmatch(message)
         if found is None:
-            return Refused("the first message is none of SCRAM without channel binding")
+            return Refused("the first message is not a SCRAM message without channel binding")
         name = _unescaped(found["name"])
         if found["authzid"] is not None and _unescaped(found["authzid"]) != name:
-            return Refused(f"{name!r} asks to be {_unescaped(found['authzid'])!r}", OTHER_AUTHORIZATION_ID)
+            return Refused(f"{name!r} requests {_unescaped(found['authzid'])!r}", OTHER_AUTHORIZATION_ID)
         nonce = found["nonce"] + self._nonce
         if _TOKEN_AUTH.search(found["extensions"]):
             return self._first_by_token(name, nonce, found)
@@ -121,7 +121,7 @@ class ScramExchange:
     def _first_by_token(self, token_id: str, nonce: str, found: re.Match[str]) -> Step:
         """Respond equally for every token id. Whether the token exists is checked after the client's proof."""
         if self._tokens is None:
-            return Refused("the client has a delegation token, and there are none (delegation.token.secret.key)")
+            return Refused("the client sent a delegation token, but tokens are disabled (delegation.token.secret.key)")
         salt = self._tokens.salt(token_id)
         credential = ScramCredential(salt=salt, stored_key=b"", server_key=b"", iterations=TOKEN_ITERATIONS)
         server_first = _server_first(nonce, credential)
@@ -133,21 +133,21 @@ class ScramExchange:
     def _final(self, message: str, begun: _Begun) -> Step:
         found = _CLIENT_FINAL.fullmatch(message)
         if found is None:
-            return Refused("the last message is none of SCRAM")
+            return Refused("the last message is not a SCRAM message")
         try:
             channel, proof = (b64decode(found[part], validate=True) for part in ("channel", "proof"))
         except binascii.Error:
-            return Refused("the last message has what is not base64")
+            return Refused("the last message contains invalid base64")
         if channel != begun.gs2.encode():
-            return Refused("the client has been made to speak of another channel binding than it meant")
+            return Refused("the channel binding differs from the one in the first message")
         # Compared completely (RFC 5802, CVE-2024-56128). As Kafka, this rejects librdkafka before 2.6.1.
         if not hmac.compare_digest(found["nonce"], begun.nonce):
-            return Refused("the nonce is not that of this exchange")
+            return Refused("the nonce belongs to another exchange")
         auth_message = ",".join((begun.client_first, begun.server_first, found["bare"])).encode()
         if begun.by_token:
             login = None if self._tokens is None else self._tokens.login(self._mechanism, begun.name)
             if login is None:
-                return Refused(f"there is no delegation token {begun.name!r}, or it has ended")
+                return Refused(f"the delegation token {begun.name!r} does not exist or has expired")
             return Work(partial(_decide_by_token, self._mechanism, login, begun.name, auth_message, proof))
         credential = begun.credential
         is_right = client_is_right(self._mechanism, credential.stored_key, auth_message, proof)

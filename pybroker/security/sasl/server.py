@@ -175,7 +175,7 @@ class SaslServer:
             names = ", ".join(offered.mechanisms)
             # A client without SASL sends an empty name to detect the security protocol (pybroker.client.mismatches).
             level = logging.WARNING if mechanism else logging.DEBUG
-            self._note(client, f"asked for the SASL mechanism {mechanism[:64]!r}, {client.listener} has {names}", level)
+            self._note(client, f"requested SASL mechanism {mechanism[:64]!r}, {client.listener} has {names}", level)
             return Handshake(ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered.mechanisms, fails=True)
         if session is None or session.proved is None:
             session = self._sessions[client.connection] = _Session(mechanism, None)

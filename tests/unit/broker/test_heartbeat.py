@@ -175,7 +175,7 @@ async def test_heartbeats_that_fail_go_on_and_have_one_line(run: Run, caplog: py
     run.heartbeats.opened()
     await run.heartbeats.unfenced()
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "the controller does not take this broker's heartbeats: nobody leads; retrying"
+        "the controller does not accept this broker's heartbeats: nobody leads; retrying"
     ]
 
 

@@ -183,4 +183,4 @@ def test_a_stored_text_that_no_value_can_be_made_of_is_left_out(monkeypatch: pyt
     name = f"listener.name.plaintext.{MAX}"
     made, ignored = build_dynamic(STATIC, {}, {name: "7", "message.max.bytes": "5"})
     assert made.dynamic_own == {"message.max.bytes": "5"}
-    assert ignored == (f"{name}=7: no value can be made of it (OverflowError)",)
+    assert ignored == (f"{name}=7: the value cannot be parsed (OverflowError)",)

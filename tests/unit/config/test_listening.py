@@ -93,8 +93,8 @@ def test_a_listener_comes_with_its_protocol() -> None:
             NODE,
             {"listeners": f"{BOTH},ASK://127.0.0.1:9094", "sasl.enabled.mechanisms": "SCRAM-SHA-256"},
             (
-                "listeners=ASK://127.0.0.1:9094: expected a listener without SASL, as the first one that asks who "
-                "its clients are is opened at a start"
+                "listeners=ASK://127.0.0.1:9094: expected a listener without SASL: the first listener "
+                "that authenticates clients needs a restart"
             ),
         ),
         (

@@ -289,7 +289,7 @@ def read_values(path: Path, *, epoch: int | None = None) -> Iterator[tuple[bytes
             if base_offset != expected:
                 raise _damaged(path, f"record {expected} is missing before record {base_offset}")
             if epoch is not None and batch_epoch != epoch:
-                raise _damaged(path, f"a batch is of epoch {batch_epoch}, and the file's name says {epoch}")
+                raise _damaged(path, f"a batch is of epoch {batch_epoch}, but the file name has epoch {epoch}")
             expected = last_offset + 1
             if number == 1:
                 _parse_head(raw, path)
@@ -358,7 +358,7 @@ def _raw_batches(file: BinaryIO, path: Path) -> Iterator[bytes]:
             raise _damaged(path, "it ends inside of a batch")
         size = _PREFIX.unpack(prefix)[1] + _LENGTH_COUNTS_FROM
         if not _SMALLEST_BATCH <= size <= left:
-            raise _damaged(path, f"a batch claims {size} bytes, of which there are {left}")
+            raise _damaged(path, f"a batch has a length of {size} bytes, but only {left} are left")
         raw = prefix + file.read(size - len(prefix))
         left -= size
         yield raw

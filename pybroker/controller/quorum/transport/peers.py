@@ -250,7 +250,7 @@ class Peer:
                     # Failed authentication, an untrusted certificate or an invalid host need a change of the
                     # configuration.
                     level = logging.INFO if isinstance(error, OSError) else logging.WARNING
-                    why = str(error) or "no answer in time"
+                    why = str(error) or "no response in time"
                     log.log(level, "Cannot connect to %s, retrying: %s", self._name, why)
                 was_reached, self._is_failure_logged = False, True
                 if isinstance(error, AuthenticationError):
@@ -317,7 +317,7 @@ class Peer:
         if response.error_code:
             code = response.error_code
             known = code in ErrorCode._value2member_map_
-            return f"it refuses messages with {ErrorCode(code).name if known else code}"
+            return f"it rejects messages with {ErrorCode(code).name if known else code}"
         if response.leader_host:
             self._events.leader_found(response.leader_host, response.leader_port)
         return None
@@ -389,7 +389,7 @@ class Stream(asyncio.Protocol):
         while len(self._received) >= 4:
             size = int.from_bytes(self._received[:4])
             if not _CORRELATION_ID < size <= _LONGEST_RESPONSE:
-                self._refuse(f"an answer of {size} bytes")
+                self._refuse(f"invalid size of a response: {size} bytes")
                 return
             if len(self._received) < 4 + size:
                 return
@@ -403,7 +403,7 @@ class Stream(asyncio.Protocol):
         try:
             response, _ = decode(RaftMessagesResponse, body, _VERSION, skip_tagged(body))
         except ProtocolError as error:
-            self._refuse(f"an unreadable answer: {error}")
+            self._refuse(f"unreadable response: {error}")
             return
         reason = self._check_response(response)
         if reason is not None:

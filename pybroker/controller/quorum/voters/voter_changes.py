@@ -88,7 +88,7 @@ class VoterChanges:
         try:
             lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, settings.request_timeout_ms)
         except ControllerError as error:
-            return f"voter {voter.node_id} cannot be asked which levels it supports: {error}"
+            return f"voter {voter.node_id} did not return its supported levels: {error}"
         if not lowest <= DYNAMIC <= highest:
             return f"voter {voter.node_id} supports the levels {lowest} to {highest}"
         listener = settings.endpoints[0].listener if settings.endpoints else endpoint.listener

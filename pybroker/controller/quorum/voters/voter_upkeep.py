@@ -84,7 +84,7 @@ class VoterUpkeep:
             self._settings.request_timeout_ms,
             self._settings.security,
         )
-        self._note("" if code == ErrorCode.NONE else f"{asked.what} is refused with {_name(code)}: {text or ''}")
+        self._note("" if code == ErrorCode.NONE else f"{asked.what} was rejected with {_name(code)}: {text or ''}")
 
     def _own(self) -> VoterNode:
         settings = self._settings

@@ -79,7 +79,7 @@ def test_a_token_is_not_asked_for_again_because_a_store_has_changed(
     assert security.credentials is credentials
     security.reconfigure({**given, url: "https://localhost:1/token"})
     assert security.credentials is credentials
-    assert "no other one while a node runs: a server of tokens is asked" in caplog.text
+    assert "a change of the token server needs a restart" in caplog.text
 
 
 def test_a_location_that_can_be_no_path_leaves_connections_secured(

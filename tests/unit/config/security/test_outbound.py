@@ -102,17 +102,17 @@ def test_a_token_that_nobody_signs_and_a_ticket_follow_from_the_login_module() -
             {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"},
             r"sasl\.mechanism\.inter\.broker\.protocol \(SCRAM-SHA-256\) must be included in sasl\.enabled\.mechanisms",
         ),
-        ({"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512"}, r"the user that this node is for others"),
-        ({JAAS: PLAIN.replace('username="b" password="p" ', "")}, r"the user that this node is for others"),
+        ({"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512"}, r"the user that this node authenticates as"),
+        ({JAAS: PLAIN.replace('username="b" password="p" ', "")}, r"the user that this node authenticates as"),
         (
             {"listener.security.protocol.map": "INTERNAL:SASL_PLAINTEXT,CONTROLLER:SASL_SSL"},
-            r"sasl\.mechanism\.controller\.protocol=GSSAPI: expected one of PLAIN, .*the default, wants this node's",
+            r"sasl\.mechanism\.controller\.protocol=GSSAPI: expected one of PLAIN, .*the default, needs this node's",
         ),
         ({"sasl.mechanism.inter.broker.protocol": "X", "sasl.enabled.mechanisms": "PLAIN"}, "must be included in"),
-        (BEARER, "where this node's tokens come from: an address as sasl.oauthbearer.token.endpoint.url"),
+        (BEARER, "the source of this node's tokens: an address as sasl.oauthbearer.token.endpoint.url"),
         (
             {**BEARER, BEARER_JAAS: f"{LOGIN} unsecuredLoginStringClaim_sub=b;", URL: "file:///t"},
-            "only one of the two: where",
+            "only one of the two: the source",
         ),
         (
             {**BEARER, URL: "file:///t", "oauthbearer.sasl.login.callback.handler.class": UNSECURED_LOGIN_CLASS},

@@ -28,7 +28,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
     path = write_bootstrap(tmp_path, RECORDS, 7)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(MetadataLogError, match=rf"{FILE_NAME} is damaged: a batch claims 75 bytes, .* are 74"):
+    with pytest.raises(
+        MetadataLogError, match=rf"{FILE_NAME} is damaged: a batch has a length of 75 bytes, but only 74 are left"
+    ):
         read_bootstrap(tmp_path)
 
 

@@ -151,12 +151,12 @@ def test_bytes_behind_the_footer_and_missing_or_repeated_batches_are_refused(tmp
 def test_a_length_beyond_the_file_takes_no_memory(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.write_bytes(bytes(8) + (2**31 - 1).to_bytes(4) + bytes(100))
-    with pytest.raises(MetadataLogError, match=r"claims 2147483659 bytes, of which there are 112"):
+    with pytest.raises(MetadataLogError, match=r"a batch has a length of 2147483659 bytes, but only 112 are left"):
         newest_snapshot(tmp_path)
 
 
 def test_a_file_of_another_epoch_than_its_name_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     renamed = path.rename(tmp_path / SnapshotId(OFFSET + 1, EPOCH + 1).file_name)
-    with pytest.raises(MetadataLogError, match="a batch is of epoch 3, and the file's name says 4"):
+    with pytest.raises(MetadataLogError, match="a batch is of epoch 3, but the file name has epoch 4"):
         list(read_snapshot(renamed))
