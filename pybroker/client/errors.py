@@ -131,8 +131,8 @@ def _describe(partition: TopicPartition, at: OffsetAndMetadata, parts: OffsetAnd
     name = f"{partition.topic}-{partition.partition}"
     where = f"from offset {parts.offset} (leader epoch {parts.leader_epoch}) on" if parts else "at an unknown offset"
     return (
-        f"{name}: the log differs {where} from the records read up to position {at.offset} (leader epoch "
-        f"{at.leader_epoch}), and auto.offset.reset=none; seek to continue"
+        f"{name}: the log differs {where} from what was read up to position {at.offset} (leader epoch "
+        f"{at.leader_epoch}), and auto.offset.reset=none; seek to go on"
     )
 
 
