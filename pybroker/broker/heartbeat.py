@@ -218,7 +218,7 @@ class Heartbeats:
             log.info("unfenced: this broker can lead partitions")
             self._unfenced.set()
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
-            log.warning("fenced: the controller considers this broker dead; requesting to be unfenced")
+            log.warning("fenced by the controller: this broker leads no partitions until it is unfenced")
         if pause_ms is None:
             self._released = answer.should_shut_down
             released = "the controller allows this broker to stop" if answer.should_shut_down else "it timed out"

@@ -128,7 +128,7 @@ def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str 
     except (ValueError, OverflowError) as error:
         # The message of such an error may contain a part of a secret.
         names = ", ".join(sorted({**layers[0], **layers[1]}))
-        return f"no settings can be made of the changes of {names} ({type(error).__name__})"
+        return f"cannot apply the changes of {names} ({type(error).__name__})"
     return None
 
 
@@ -219,7 +219,7 @@ def _fault(static: BrokerConfig, name: str, text: str, *, is_own: bool) -> str |
     if not key.dynamic or name in LISTENER_ONLY or (_is_per_broker(name) and not is_own):
         return f"{shown}: it cannot be changed here while the broker runs"
     if name in AT_START:
-        return f"{shown}: this version reads it when a broker starts, set it in the broker's properties file"
+        return f"{shown}: it is read only at a start, set it in the broker's properties file"
     if name != key.name and key.name not in _OF_LISTENERS:
         return f"{shown}: this version has no {key.name} of a single listener"
     try:

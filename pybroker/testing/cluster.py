@@ -276,7 +276,7 @@ class Cluster:
                 lambda: _describe(admin, topic, partition),
                 reached,
                 timeout,
-                f"{topic}-{partition} did not become what was waited for",
+                f"{topic}-{partition} did not reach the expected state",
             )
 
     @checked

@@ -99,7 +99,7 @@ def test_a_transactional_producer_of_another_id_continues(broker: BrokerProcess)
     assert len(lines) == 1
     assert f"Skipping the record at offset {offset} of __transaction_state-0" in lines[0]
     assert f"the transaction status is {NO_STATUS}" in lines[0]
-    assert "transactional id 'bad' is not known here unless a later record has its state" in lines[0]
+    assert "transactional id 'bad' is unknown here unless a later record has its state" in lines[0]
     with Wire(broker.bootstrap_servers) as wire:
         found = wire.call("DescribeTransactions", 0, transactional_ids=["after", "good"]).transaction_states
     assert [one.transaction_state for one in found] == ["CompleteCommit", "CompleteCommit"], "behind the record, too"
@@ -143,7 +143,7 @@ def test_a_group_keeps_its_earlier_offset(broker: BrokerProcess) -> None:
     broker.start()
     assert committed_offset(broker) == 1
     assert f"Skipping the record at offset {offset} of __consumer_offsets-0" in broker.log
-    assert "group 'g' has the offset of t-0 that an earlier or later record has" in broker.log
+    assert "group 'g' keeps the offset of t-0 from another record" in broker.log
     commit_offset(broker, 2)
     broker.kill()
     broker.start()

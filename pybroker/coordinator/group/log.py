@@ -68,14 +68,14 @@ def decode_records(batches: bytes) -> Chunk:
 def fault_effect(key: Any) -> str:
     """Return a log message with the effect of an unreadable record."""
     if key is None:
-        return "the group of the record is not known. What earlier records have of the group stays in force"
+        return "the group of the record is unknown. Its earlier records remain in force"
     if isinstance(key, OffsetCommitKey):
         return (
-            f"group {key.group!r} has the offset of {key.topic}-{key.partition} that an earlier or later record has, "
-            "or none, and may read records again"
+            f"group {key.group!r} keeps the offset of {key.topic}-{key.partition} from another record, or none, "
+            "and may read records again"
         )
     group = key.group if isinstance(key, GroupMetadataKey) else key.group_id
-    return f"group {group!r} has the state that its other records have, and may rebalance"
+    return f"group {group!r} keeps the state of its other records, and may rebalance"
 
 
 def encode_transactional(

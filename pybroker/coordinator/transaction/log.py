@@ -61,11 +61,11 @@ class TransactionRecordCodec:
 def fault_effect(key: TransactionLogKey | None) -> str:
     """Return a log message with the effect of an unreadable record."""
     if key is None:
-        return "the transactional id of the record is not known. The state of its earlier records stays in force"
+        return "the transactional id of the record is unknown. Its earlier records remain in force"
     return (
-        f"transactional id {key.transactional_id!r} is not known here unless a later record has its state. Its "
-        "producer gets INVALID_PRODUCER_ID_MAPPING and has to be started again; find the transaction that it may have "
-        "left open with 'pybroker transactions find-hanging'"
+        f"transactional id {key.transactional_id!r} is unknown here unless a later record has its state. "
+        "Its producer receives INVALID_PRODUCER_ID_MAPPING and must be restarted. Find a transaction that is still "
+        "open with 'pybroker transactions find-hanging'"
     )
 
 

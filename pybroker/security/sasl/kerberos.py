@@ -83,7 +83,7 @@ class GssapiExchange:
             if self._offered:
                 return self._choose(token)
             if self._context is not None and self._context.stands:
-                return self._offer(self._context) if not token else Refused("a token follows a context that stands")
+                return self._offer(self._context) if not token else Refused("a token after the context's end")
             return self._accept(token)
         except ContextError as error:
             return Refused(str(error))
@@ -91,7 +91,7 @@ class GssapiExchange:
     def _accept(self, token: bytes) -> Outcome:
         self._taken += 1
         if self._taken > _MOST_TOKENS:
-            return Refused(f"no context stands after {_MOST_TOKENS} tokens")
+            return Refused(f"the context is not established after {_MOST_TOKENS} tokens")
         if self._context is None:
             self._context = self._open()
         answer = self._context.accept(token)
@@ -111,7 +111,7 @@ class GssapiExchange:
         if len(choice) < _CHOICE_BYTES:
             return Refused(f"the choice of a security layer has {len(choice)} bytes, not {_CHOICE_BYTES} or more")
         if choice[0] != _NO_LAYER:
-            return Refused(f"the client chooses the security layer {choice[0]}, and none is offered")
+            return Refused(f"the client chose security layer {choice[0]}, but none is offered")
         try:
             return Proved(local_name(context.initiator, self._rules, context.realm))
         except NoLocalNameError as error:

@@ -162,7 +162,7 @@ def _decide_by_token(
 ) -> Outcome:
     credential = login.credential()
     if not client_is_right(mechanism, credential.stored_key, auth_message, proof):
-        return Refused(f"the proof is not that of the delegation token {token_id!r}")
+        return Refused(f"the proof does not match the delegation token {token_id!r}")
     signature = server_signature(mechanism, credential.server_key, auth_message)
     return Proved(login.user, b"v=" + b64encode(signature), login.expires_ms, by_token=True)
 

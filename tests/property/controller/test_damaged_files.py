@@ -76,5 +76,5 @@ def test_any_json_is_a_state_or_is_refused(value: object) -> None:
 def test_brackets_without_end_are_refused() -> None:
     with TemporaryDirectory() as name:
         (Path(name) / FILE_NAME).write_bytes(b"[" * 200_000)
-        with pytest.raises(QuorumStateError, match="is damaged: no JSON"):
+        with pytest.raises(QuorumStateError, match="is damaged: not JSON"):
             read_hard_state(Path(name))

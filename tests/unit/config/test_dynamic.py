@@ -172,7 +172,7 @@ def test_a_stored_change_that_no_settings_can_be_made_of_is_left_out_and_the_oth
     (words,) = ignored
     assert f"sasl.jaas.config ({kind.__name__})" in words
     assert "hunter2" not in words
-    assert fault(own) == f"no settings can be made of the changes of {', '.join(sorted(own))} ({kind.__name__})"
+    assert fault(own) == f"cannot apply the changes of {', '.join(sorted(own))} ({kind.__name__})"
 
 
 def test_a_stored_text_that_no_value_can_be_made_of_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,9 @@ def read_hard_state(directory: Path) -> HardState | None:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"no JSON: {error}") from None
+        raise _damaged(path, f"not JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise _damaged(path, "no JSON object")
+        raise _damaged(path, "not a JSON object")
     if fields.get("data_version") not in (0, 1):
         raise _damaged(path, "expected data_version 0 or 1")
     fields = {"appliedOffset": 0, "votedKey": fields.get("votedId"), **fields}

@@ -19,15 +19,15 @@ def test_a_value_that_cannot_be_read_is_named_and_skipped() -> None:
     assert [(key.group, value.offset) for key, value in chunk.records] == [("g", 4), ("h", 5)]
     (fault,) = chunk.faults
     assert (fault.first_offset, fault.key.group, fault.key.topic) == (11, "g", "t")
-    assert "group 'g' has the offset of t-0 that an earlier or later record has" in fault_effect(fault.key)
+    assert "group 'g' keeps the offset of t-0 from another record" in fault_effect(fault.key)
 
 
 def test_a_group_whose_state_cannot_be_read_is_named() -> None:
     classic = Record(b"\0\x63", struct.pack(">h", 2) + text("g"))
     modern = Record(b"\0\x63", struct.pack(">h", 3) + text("m"))
     faults = decode_records(Batch((classic, modern)).encode()).faults
-    assert [fault_effect(one.key)[:23] for one in faults] == ["group 'g' has the state", "group 'm' has the state"]
-    assert "is not known" in fault_effect(None)
+    assert [fault_effect(one.key)[:25] for one in faults] == ["group 'g' keeps the state", "group 'm' keeps the state"]
+    assert "is unknown" in fault_effect(None)
 
 
 def test_a_transaction_keeps_its_other_offsets_and_its_end() -> None:

@@ -75,7 +75,7 @@ def test_a_value_that_cannot_be_read_is_named_and_forgets_its_id(value: bytes, c
     (fault,) = chunk.faults
     assert (fault.first_offset, fault.last_offset, fault.key.transactional_id) == (41, 41, "bad")
     assert cause in fault.cause
-    assert "transactional id 'bad' is not known here unless a later record has its state" in fault_effect(fault.key)
+    assert "transactional id 'bad' is unknown here unless a later record has its state" in fault_effect(fault.key)
     assert chunk.next_offset == 43
 
 
@@ -86,7 +86,7 @@ def test_a_key_that_cannot_be_read_is_named_by_its_offset(key: bytes | None) -> 
     assert [key.transactional_id for key, _ in chunk.records] == ["b"]
     ((first, last, of), *_) = [(fault.first_offset, fault.last_offset, fault.key) for fault in chunk.faults]
     assert (first, last, of) == (7, 7, None)
-    assert "is not known" in fault_effect(None)
+    assert "is unknown" in fault_effect(None)
 
 
 def test_the_rest_of_a_batch_whose_records_cannot_be_parsed_is_named_and_the_next_batch_is_read() -> None:

@@ -94,8 +94,8 @@ def test_a_client_is_whom_its_ticket_names_whoever_it_asks_to_be(wanted: bytes) 
 @pytest.mark.parametrize(
     ("choice", "why"),
     [
-        (b"signed \2\0\0\0", "chooses the security layer 2"),
-        (b"signed \0\0\0\0", "chooses the security layer 0"),
+        (b"signed \2\0\0\0", "chose security layer 2"),
+        (b"signed \0\0\0\0", "chose security layer 0"),
         (b"signed \1\0\0", "has 3 bytes"),
         (OFFER, "Message Integrity Check"),
         (b"", "Message Integrity Check"),

@@ -56,11 +56,11 @@ def test_a_newer_data_version_of_kafka_is_understood(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no JSON: "),
-        (b"{", "no JSON: "),
+        (b"", "not JSON: "),
+        (b"{", "not JSON: "),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
         (b'{"data_version":0,"clusterId":"\x80"}', "not UTF-8 at byte 31"),
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "expected data_version 0 or 1"),
         (b'{"data_version":9,"leaderEpoch":1,"votedId":1}', "expected data_version 0 or 1"),
         (b'{"data_version":0,"leaderEpoch":-1,"votedId":1}', "expected leaderEpoch, an integer from 0 to 2147483647"),
