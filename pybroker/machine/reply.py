@@ -59,8 +59,7 @@ class Reply(msgspec.Struct, eq=False):
         return self
 
     def on_complete(self, callback: Callable[[Any, Exception | None], None]) -> None:
-        """Call `callback` with the reply and None, or with None and an exception: at once if the reply is already set.
-        """
+        """Call `callback` with the reply and None, or with None and an exception; at once if the reply is set."""
         if self.is_set:
             callback(self.value, self.error)
         else:

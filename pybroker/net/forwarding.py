@@ -76,8 +76,7 @@ class Forwarding:
         self._under_way: set[asyncio.Task[Any]] = set()
 
     def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
-        """Return the APIs of broker listeners, with a `ForwardedApi` for each API that the active controller handles.
-        """
+        """Return the APIs of broker listeners, with a `ForwardedApi` for each API that the controller handles."""
         return {key: ForwardedApi(api, self) if api.forwarded else api for key, api in apis.items()}
 
     def serve(self, api: Api, request: Any, context: Any) -> Any:
@@ -201,8 +200,7 @@ def _response(event: ControlRequest, payload: bytes) -> Any:
 
 
 def _wait_ms(event: ControlRequest, payload: bytes) -> int:
-    """Return `throttle_time_ms` of a response, else 0: this node mutes the client for the controller's quota (KIP-599).
-    """
+    """Return `throttle_time_ms` of a response, else 0: this node mutes the client for the controller (KIP-599)."""
     if event.api_key not in _SAY_TO_WAIT:
         return 0
     at = len(response_prefix(event.api_key, event.api_version))

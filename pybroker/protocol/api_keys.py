@@ -10,8 +10,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every key that Kafka has assigned, and pybroker's own from `FIRST_OWN_KEY`. 4 to 7 were removed with ZooKeeper.
-    """
+    """Every key of Kafka, and those of pybroker from `FIRST_OWN_KEY`. 4 to 7 were removed with ZooKeeper."""
 
     PRODUCE = 0
     FETCH = 1
