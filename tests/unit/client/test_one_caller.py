@@ -99,7 +99,7 @@ def test_a_second_thread_gets_the_error_of_every_method_and_the_first_one_its_re
         client.assign([EMPTY])
         first = waits(client, lambda: client.poll(WITHIN), threads)
         for name in methods(kind):
-            with pytest.raises(ConcurrentAccessError, match=rf"{kind.__name__} is not safe .* called {name} while"):
+            with pytest.raises(ConcurrentAccessError, match=rf"{kind.__name__} is not safe .* called {name} during"):
                 getattr(client, name)()
         wait_until(lambda: client.metrics()["fetch-total"] > 0, within=WITHIN, what="nothing was fetched")
         producer.send("empty", b"once")
@@ -112,7 +112,7 @@ def test_a_column_fetcher_and_a_copier_refuse_a_second_thread_too(servers: str, 
         fetcher.assign([EMPTY])
         first = waits(fetcher, lambda: fetcher.take(WITHIN), threads)
         for name in methods(ColumnFetcher):
-            with pytest.raises(ConcurrentAccessError, match=f"called {name} while"):
+            with pytest.raises(ConcurrentAccessError, match=f"called {name} during"):
                 getattr(fetcher, name)()
         fetcher.close()
         with pytest.raises(ClosedError):
@@ -120,7 +120,7 @@ def test_a_column_fetcher_and_a_copier_refuse_a_second_thread_too(servers: str, 
     copier = ConsumeTransformProduce(servers, ["empty"], lambda _: [], group_id="copier", transactional_id="copier")
     first = waits(copier, lambda: copier.step(WITHIN), threads)
     for name in ("step", "run"):
-        with pytest.raises(ConcurrentAccessError, match=f"called {name} while"):
+        with pytest.raises(ConcurrentAccessError, match=f"called {name} during"):
             getattr(copier, name)()
     copier.close()
     with pytest.raises(ClosedError):
