@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.metrics.opentelemetry import Export, Sender
 from pybroker.net.traced_apis import traced
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def begin_export(foundation: Foundation) -> None:
     settings = config.export
     if settings is None:
         return
+    from pybroker.metrics.opentelemetry import Export, Sender
+
     sender = Sender(settings, cluster_id=foundation.cluster_id, node_id=config.node_id)
     export = Export(sender, foundation.metrics.families, settings.interval_s)
     foundation.shut_down.add(Stage.DIRECTORIES, export, lambda: asyncio.to_thread(export.close))

