@@ -16,7 +16,7 @@ from pybroker.protocol.messages.describe_groups import DescribedGroup, Described
 from pybroker.protocol.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
-    from pybroker.coordinator.group.classic.roster import ClassicMember
+    from pybroker.coordinator.group.classic.members import ClassicMember
     from pybroker.coordinator.group.events import DeleteGroups, DescribeGroups, ListGroups
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import Group, GroupView

@@ -17,7 +17,7 @@ from pybroker.coordinator.group.classic.group import (
     subscribed_topics,
     sync_timer,
 )
-from pybroker.coordinator.group.classic.roster import ClassicMember
+from pybroker.coordinator.group.classic.members import ClassicMember
 from pybroker.coordinator.group.classic.transitions import CLASSIC_LIFE, ClassicState, ClassicStep
 from pybroker.coordinator.group.events import SessionOver
 from pybroker.coordinator.group.group_change import GroupChange, Record
@@ -65,7 +65,6 @@ class GroupDraft:
 
     def outcome(self, reply: Any) -> Outcome[Record, Any]:
         """Return the outcome of the decision."""
-        self.members.end()
         group = ClassicGroup(
             id=self.id,
             state=self.state,

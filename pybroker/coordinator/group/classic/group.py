@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from pybroker.coordinator.group.classic.roster import ClassicMember, Roster
+from pybroker.coordinator.group.classic.members import EMPTY, ClassicMember, ClassicMembers
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import (
     FencedInstanceIdError,
@@ -52,7 +52,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str | None = None
     """The chosen protocol; None until a generation has members."""
     leader: MemberId | None = None
-    members: Roster = msgspec.field(default_factory=Roster)
+    members: ClassicMembers = EMPTY
     more_have_come: bool = False
     """Whether a member joined during the initial delay."""
     subscribed: frozenset[str] | None = None

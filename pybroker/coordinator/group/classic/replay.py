@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.classic.group import ClassicGroup, subscribed_topics
-from pybroker.coordinator.group.classic.roster import ClassicMember, Roster
+from pybroker.coordinator.group.classic.members import ClassicMember, ClassicMembers
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import Generation, GroupId, InstanceId, MemberId
 
@@ -25,7 +25,7 @@ def build_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         protocol_type=protocol_type,
         protocol=value.protocol,
         leader=None if value.leader is None else MemberId(value.leader),
-        members=Roster(members),
+        members=ClassicMembers(members),
         subscribed=subscribed_topics(protocol_type, value.protocol, members),
     )
 

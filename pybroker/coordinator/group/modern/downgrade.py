@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.classic.draft import GroupDraft
 from pybroker.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup, subscribed_topics
+from pybroker.coordinator.group.classic.members import ClassicMember as MemberAfter
 from pybroker.coordinator.group.classic.rebalance import prepare_rebalance
-from pybroker.coordinator.group.classic.roster import ClassicMember as MemberAfter
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import Generation, InstanceId, MemberId
 from pybroker.coordinator.group.modern.classic_assignment import encode_assignment

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pybroker.coordinator.group.classic.group import ClassicGroup
-    from pybroker.coordinator.group.classic.roster import ClassicMember as MemberBefore
+    from pybroker.coordinator.group.classic.members import ClassicMember as MemberBefore
     from pybroker.coordinator.group.modern.member import Held
     from pybroker.coordinator.group.view import GroupView
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pybroker.coordinator.group.classic.group import ClassicGroup, subscribed_topics
-from pybroker.coordinator.group.classic.roster import ClassicMember
+from pybroker.coordinator.group.classic.members import ClassicMember
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import GroupId, MemberId
 from pybroker.protocol.messages.consumer_protocol import encode_framed

@@ -1,4 +1,4 @@
-"""A roster's versions are values: whatever is forked, written and read, in whatever order, each stays what it is."""
+"""Members of a classic group: whatever is forked, written and read, in whatever order, each version stays as it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybroker.coordinator.group.classic.roster import ClassicMember, Roster
+from pybroker.coordinator.group.classic.members import ClassicMember, ClassicMembers
 from pybroker.coordinator.group.ids import InstanceId, MemberId
 
 LISTS = [("range",), ("range", "sticky"), ("sticky", "range"), ("other",)]
@@ -46,8 +46,8 @@ def member(member_id: MemberId, number: int) -> ClassicMember:
     )
 
 
-def step(roster: Roster, twin: Twin, what: str, which: int, number: int) -> tuple[Roster, Twin]:
-    fork = roster.fork()
+def step(values: ClassicMembers, twin: Twin, what: str, which: int, number: int) -> tuple[ClassicMembers, Twin]:
+    fork = values.fork()
     member_id = MemberId(f"m{which}")
     members = {one.id: one for one in twin.members}
     joins, syncs = set(twin.pending_joins), set(twin.pending_syncs)
@@ -58,7 +58,7 @@ def step(roster: Roster, twin: Twin, what: str, which: int, number: int) -> tupl
         case "change" if member_id in members:
             members[member_id] = msgspec.structs.replace(members[member_id], awaiting_join=number % 2 == 0)
             fork.put(members[member_id])
-        case "rename" if member_id in members:
+        case "rename" if member_id in members and f"r{number}" not in members:
             renamed = member(MemberId(f"r{number}"), number)
             members = {one.id: one for one in (renamed if one.id == member_id else one for one in twin.members)}
             fork.rename(member_id, renamed)
@@ -76,23 +76,22 @@ def step(roster: Roster, twin: Twin, what: str, which: int, number: int) -> tupl
         case "synced":
             syncs.discard(member_id)
             fork.mark_synced(member_id)
-    fork.end()
     return fork, Twin(tuple(members.values()), frozenset(joins), frozenset(syncs))
 
 
-def seen(roster: Roster) -> tuple[object, ...]:
-    """What the roster says."""
+def seen(values: ClassicMembers) -> tuple[object, ...]:
+    """What the members are read as."""
     return (
-        roster.in_order(),
-        list(roster),
-        roster.pending_joins,
-        roster.pending_syncs,
-        roster.awaiting_joins,
-        roster.all_have_joined,
-        roster.rebalance_timeout_ms,
-        [roster.supports_any([name]) for name in NAMES],
-        roster.votes(),
-        [(roster[one.id], one.instance_id and roster.static_member(one.instance_id)) for one in roster.in_order()],
+        values.in_order(),
+        list(values),
+        values.pending_joins,
+        values.pending_syncs,
+        values.awaiting_joins,
+        values.all_have_joined,
+        values.rebalance_timeout_ms,
+        [values.supports_any([name]) for name in NAMES],
+        values.votes(),
+        [(values[one.id], one.instance_id and values.static_member(one.instance_id)) for one in values.in_order()],
     )
 
 
@@ -119,11 +118,11 @@ def counted(twin: Twin) -> tuple[object, ...]:
 @settings(max_examples=200, deadline=None)
 @given(steps)
 def test_every_version_stays_what_it_is(taken: list[tuple[str, int, int, int]]) -> None:
-    versions = [(Roster(), Twin())]
+    versions = [(ClassicMembers(), Twin())]
     for what, which, number, origin in taken:
         # Most are forked from the last one, as decisions are; some from an older one, as after a dropped decision.
         versions.append(step(*versions[-1 if origin % 4 else origin % len(versions)], what, which, number))
-        roster, twin = versions[number % len(versions)]
-        assert seen(roster) == counted(twin)
-    for roster, twin in versions:
-        assert seen(roster) == counted(twin)
+        values, twin = versions[number % len(versions)]
+        assert seen(values) == counted(twin)
+    for values, twin in versions:
+        assert seen(values) == counted(twin)
