@@ -375,7 +375,7 @@ class DataPlane:
         | LogDirectoryFailed
         | LogLine
         | PeerCertificate
-        | QuotaAsked
+        | QuotaQuery
         | ReplicaCaughtUp
         | ReplicaDeletedRecords
         | SegmentRolled
@@ -397,7 +397,7 @@ class DataPlane:
         """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
         calling thread, where the connection has nothing else to do. The `last` one closes the connection: what its
         client has sent behind the request is ignored."""
-    def respond_many(self, answers: list[tuple[ControlRequest, bytes]]) -> None:
+    def respond_many(self, responses: list[tuple[ControlRequest, bytes]]) -> None:
         """As `respond`, for requests and their payloads."""
     def hold(self, connection: int, request: int) -> None:
         """Says that the answer to a control request waits for what others do: until then it takes none of the room that
@@ -428,7 +428,7 @@ class DataPlane:
     def proceed_unanswered(self, connection: int, *, close: bool) -> None:
         """As `proceed`, but neither that request nor a later one of the connection is answered. `close` closes the
         connection when the request would be answered."""
-    def answer_intercepted(self, connection: int, payload: bytes) -> None:
+    def respond_intercepted(self, connection: int, payload: bytes) -> None:
         """Answers the intercepted request of a connection, which is not worked on; `payload` is everything after the
         correlation id."""
     def close_connections(self) -> None:
@@ -450,7 +450,7 @@ class DataPlane:
         """Swaps the brokers that are fetched from: id, host, port and broker epoch."""
     def publish(self, table: TopicTable) -> None:
         """Swaps the topics that the hot path sees."""
-    def publish_api_versions(self, answers: dict[int, bytes]) -> None:
+    def publish_api_versions(self, responses: dict[int, bytes]) -> None:
         """Swaps the answers to ApiVersions, by version: everything after the correlation id. Requests of these versions
         that say nothing unusual are answered by the data plane; the others come up as they do without this."""
     def resume_accepting(self) -> None:
@@ -681,7 +681,7 @@ class ControlRequest:
 @final
 class InterceptedRequest:
     """A request of an API that `DataPlane.intercept` names. Its connection stands still until `DataPlane.proceed`,
-    `proceed_unanswered` or `answer_intercepted` is called, or the connection is closed."""
+    `proceed_unanswered` or `respond_intercepted` is called, or the connection is closed."""
 
     @property
     def request(self) -> ControlRequest:
@@ -1809,7 +1809,7 @@ class FormattedRecords:
 # -------------------------------------------------------------------------------------------------- quotas.rs
 
 @final
-class QuotaAsked:
+class QuotaQuery:
     """A client whose quotas the data plane does not know; its requests wait until `set_client_quotas` says them."""
 
     @property
@@ -1827,7 +1827,7 @@ _QuotaLimit = tuple[float, str | None, str | None]
 def set_quotas(
     data_plane: DataPlane, *, version: int, samples: int, sample_ms: int, remembered: int, forgotten_after_ms: int
 ) -> None:
-    """Has clients' quotas counted, over so many samples; each client is asked for by a `QuotaAsked`. A call with
+    """Has clients' quotas counted, over so many samples; each client is asked for by a `QuotaQuery`. A call with
     another version has them asked for again, and changes nothing else; with 0 nobody has a quota.
 
     About as many clients are remembered as `remembered` says, and as many entities that share quotas, beyond those of
@@ -2141,7 +2141,7 @@ class SimulatedDataPlane:
     def serve(self, frame: bytes) -> tuple[int | None, bytes | None]:
         """Works on a Produce or Fetch: the number under which it waits, or the answer; neither where the connection is
         closed, or no answer is wanted."""
-    def answers(self) -> list[tuple[int, bytes | None]]:
+    def responses(self) -> list[tuple[int, bytes | None]]:
         """The requests that waited and are satisfied, with their answers."""
     def expire(self, number: int) -> bytes | None:
         """The answer of a request that has waited long enough."""
@@ -2164,7 +2164,7 @@ class SimulatedDataPlane:
     def questions(self) -> list[tuple[int, tuple[str, int, int], int, list[tuple[str, int]]]]:
         """What coordinators of transactions are to be asked since the last call: number of the request that waits,
         (transactional id, producer id, producer epoch), version of the Produce, partitions."""
-    def verified(self, number: int, answers: list[tuple[int, str | None] | None]) -> tuple[int | None, bytes | None]:
+    def verified(self, number: int, responses: list[tuple[int, str | None] | None]) -> tuple[int | None, bytes | None]:
         """Goes on with such a request, as `serve` does. Of each partition why nothing may be appended, or None."""
     def has_settled(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
         """As `PartitionLog.has_settled`, for a coordinator that was elected at a leader epoch."""
@@ -2339,7 +2339,7 @@ def forget_producers(partition: Partition, now_ms: int) -> None:
     Releases the GIL."""
 
 def transaction_verified(
-    data_plane: DataPlane, connection: int, request: int, answers: Sequence[tuple[int, str | None] | None]
+    data_plane: DataPlane, connection: int, request: int, responses: Sequence[tuple[int, str | None] | None]
 ) -> None:
     """Evaluates an unresolved request of a transaction again: of each partition of `UnresolvedRequest.transaction` why
     nothing may be appended to it, as a code of Kafka and words; None where it is part of the transaction."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.broker.transaction_verification import Producer, Wish
+from pybroker.broker.transaction_verification import Producer, VerificationMode
 from pybroker.config.errors import ConfigError
 from pybroker.coordinator.transaction.events import ProducerIdentity
 from pybroker.net.pipeline import Limits
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pybroker.machine.reply import Reply
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.native import DataPlane, UnresolvedRequest
-    from pybroker.net.verification import Answers, Asked
+    from pybroker.net.verification import Requested, VerificationResults
     from pybroker.security.authorizer import Judge
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.principal_builder import Proof
@@ -148,14 +148,17 @@ def build_unresolved(
     others.
     """
 
-    async def ask_coordinator(asked: Asked) -> Answers:
-        transactional_id, producer_id, producer_epoch, version, partitions = asked
+    async def query_coordinator(requested: Requested) -> VerificationResults:
+        transactional_id, producer_id, producer_epoch, version, partitions = requested
         producer = Producer(transactional_id, producer_id, producer_epoch)
         return await verification.of_produce(producer, version, partitions)
 
-    def ask_here(asked: Asked) -> Reply | None:
-        transactional_id, producer_id, producer_epoch, version, partitions = asked
-        identity, adds = ProducerIdentity(producer_id, producer_epoch), Wish.of_produce(version) is Wish.ADD
+    def query_here(requested: Requested) -> Reply | None:
+        transactional_id, producer_id, producer_epoch, version, partitions = requested
+        identity, adds = (
+            ProducerIdentity(producer_id, producer_epoch),
+            VerificationMode.of_produce(version) is VerificationMode.ADD,
+        )
         return transactions.verify(transactional_id, identity, partitions, adds=adds)
 
-    return UnresolvedRequests(data_plane, decide, ask_here, ask_coordinator)
+    return UnresolvedRequests(data_plane, decide, query_here, query_coordinator)

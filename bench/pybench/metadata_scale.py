@@ -158,10 +158,10 @@ def _measure(directory: Path, partitions: int) -> dict[str, float]:
     topic_id, index = next(iter(controller.machine.image.topics.index.by_broker[_DEAD + 1]))
     name = controller.machine.image.topics.by_id[topic_id].name
     changing = time.perf_counter()
-    asked = events.ReassignableTopic(
+    requested = events.ReassignableTopic(
         name=name, partitions=[ReassignablePartition(partition_index=index, replicas=[1, 2, 3, 4])]
     )
-    controller.submit(events.AlterReassignments([asked]))
+    controller.submit(events.AlterReassignments([requested]))
     changed = time.perf_counter()
     return {
         "records": float(partitions),

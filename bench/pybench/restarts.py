@@ -101,7 +101,7 @@ def _start(node: Kafka | Pybroker, partitions: int, each: int) -> Figures:
     begun = time.monotonic()
     node.start()
     await_metadata(node.bootstrap_servers)
-    answered = time.monotonic() - begun
+    responded = time.monotonic() - begun
     await_leaders(node.bootstrap_servers, _TOPIC, partitions)
     held = await_end(node.bootstrap_servers, _TOPIC, partitions - 1)
     with_leaders = time.monotonic() - begun
@@ -110,6 +110,6 @@ def _start(node: Kafka | Pybroker, partitions: int, each: int) -> Figures:
     return {
         "records": float(partitions * each),
         "seconds": with_leaders,
-        "start_s": answered,
+        "start_s": responded,
         "led_s": with_leaders,
     }

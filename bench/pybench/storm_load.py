@@ -26,7 +26,7 @@ SERVED_BY_ALL = {"telemetry.receivers": "last-values"}
 """Settings of a broker that serves every API with a storm."""
 _QUIET_CLIENTS, _QUIET_RATE = 1000, 600
 _MANY_CLIENTS, _IN_FLIGHT = 100, 64
-_ASKED: tuple[tuple[str, int, Fields], ...] = (
+_REQUESTED: tuple[tuple[str, int, Fields], ...] = (
     ("API_VERSIONS", 3, {"client_software_name": "quiet", "client_software_version": "1"}),
     ("HEARTBEAT", 4, {"group_id": "quiet", "generation_id": 1, "member_id": "nobody"}),
     ("METADATA", 12, {"topics": [{"name": "storm-0000"}]}),
@@ -40,14 +40,14 @@ def measure_storm(broker: str, milliseconds: int, work: Path) -> tuple[str, dict
     figures: dict[str, float] = {"records": 0.0, "seconds": 0.0}
     with _made(broker, folder / "data") as node:
         _prepare(node.bootstrap_servers)
-        quiet = _written(folder / "quiet", *(frame(*asked) for asked in _ASKED))
+        quiet = _written(folder / "quiet", *(frame(*requested) for requested in _REQUESTED))
         for name, (version, fields) in storms().items():
             storm = _written(folder / "storm", frame(name, version, fields))
             seen = _run(node.bootstrap_servers, milliseconds, quiet, ["-f", str(storm), "-k", "1"])
             figures["records"] += seen["storm_answers"]
             figures["seconds"] += seen["seconds"]
-            figures[f"{name}{PART}max_ms"] = max(seen[f"quiet{kind}_max_ms"] for kind in range(len(_ASKED)))
-            figures[f"{name}{PART}p99_ms"] = max(seen[f"quiet{kind}_p99_ms"] for kind in range(len(_ASKED)))
+            figures[f"{name}{PART}max_ms"] = max(seen[f"quiet{kind}_max_ms"] for kind in range(len(_REQUESTED)))
+            figures[f"{name}{PART}p99_ms"] = max(seen[f"quiet{kind}_p99_ms"] for kind in range(len(_REQUESTED)))
             figures[f"{name}{PART}storm_ms"] = seen["storm_p50_ms"]
             figures["late_p99_ms"] = max(figures.get("late_p99_ms", 0.0), seen["late_p99_ms"])
     for point in ("max", "p99"):
@@ -62,7 +62,7 @@ def measure_fairness(broker: str, milliseconds: int, work: Path) -> tuple[str, d
     folder = Path(tempfile.mkdtemp(prefix="fairness-", dir=work))
     with _made(broker, folder / "data") as node:
         _prepare(node.bootstrap_servers)
-        quiet = _written(folder / "quiet", *(frame(*asked) for asked in _ASKED[:2]))
+        quiet = _written(folder / "quiet", *(frame(*requested) for requested in _REQUESTED[:2]))
         storm = _written(folder / "storm", frame("METADATA", 12, {"topics": None}))
         many = ["-f", str(storm), "-k", str(_MANY_CLIENTS), "-P", str(_IN_FLIGHT), "-O"]
         seen = _run(node.bootstrap_servers, milliseconds, quiet, many)
@@ -87,7 +87,7 @@ def _prepare(server: str) -> None:
     """Create the topics, and through FindCoordinator the coordinators' topic."""
     with Connection(server) as connection:
         create_topics(connection, topic_names(), PARTITIONS)
-        connection.ask(ApiKey.FIND_COORDINATOR, 0, struct.pack(">h", 5) + b"quiet")
+        connection.query(ApiKey.FIND_COORDINATOR, 0, struct.pack(">h", 5) + b"quiet")
     await_leaders(server, topic_names()[-1], PARTITIONS)
 
 

@@ -32,7 +32,7 @@ class Connection:
     def __exit__(self, *_error: object) -> None:
         self._socket.close()
 
-    def ask(self, key: int, version: int, body: bytes) -> bytes:
+    def query(self, key: int, version: int, body: bytes) -> bytes:
         """Return the bytes of the response after the correlation id, including header tags of flexible versions."""
         self._number += 1
         head = struct.pack(">hhih", key, version, self._number, -1)
@@ -68,8 +68,10 @@ class TopicState:
 def create_topics(connection: Connection, names: list[str], partitions: int) -> None:
     """Send CreateTopics version 2. Raises StartError if a topic is rejected."""
     topics = b"".join(_text(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in names)
-    answer = connection.ask(_CREATE_TOPICS, 2, struct.pack(">i", len(names)) + topics + struct.pack(">ib", 60_000, 0))
-    reader = _Reader(answer, 4)
+    response = connection.query(
+        _CREATE_TOPICS, 2, struct.pack(">i", len(names)) + topics + struct.pack(">ib", 60_000, 0)
+    )
+    reader = _Reader(response, 4)
     for _ in range(reader.take(">i")):
         name, code, _message = reader.text(), reader.take(">h"), reader.text()
         if code:
@@ -82,7 +84,7 @@ def topic_states(connection: Connection, names: list[str] | None) -> list[TopicS
         wanted = struct.pack(">i", -1)
     else:
         wanted = struct.pack(">i", len(names)) + b"".join(map(_text, names))
-    reader = _Reader(connection.ask(_METADATA, 4, wanted + b"\0"), 4)
+    reader = _Reader(connection.query(_METADATA, 4, wanted + b"\0"), 4)
     for _ in range(reader.take(">i")):
         reader.skip(4)
         reader.text()
@@ -108,7 +110,7 @@ def _topic_state(reader: _Reader) -> TopicState:
 def all_topics(connection: Connection) -> int:
     """Send Metadata version 12 for all topics, as modern clients do. Returns the size of the response in bytes."""
     # Header version 2 ends with tags. A null array of topics selects all topics.
-    return len(connection.ask(_METADATA, 12, bytes((0, 0, 0, 0, 0))))
+    return len(connection.query(_METADATA, 12, bytes((0, 0, 0, 0, 0))))
 
 
 def await_metadata(server: str) -> None:
@@ -155,7 +157,7 @@ def _end_offsets(connection: Connection, topic: str, partitions: Sequence[int]) 
     """Send ListOffsets version 1. Returns -1 for a partition with an error."""
     wanted = b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
     body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">i", len(partitions)) + wanted
-    reader = _Reader(connection.ask(_LIST_OFFSETS, 1, body), 4)
+    reader = _Reader(connection.query(_LIST_OFFSETS, 1, body), 4)
     reader.text()
     found = []
     for _ in range(reader.take(">i")):

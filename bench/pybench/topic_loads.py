@@ -16,7 +16,7 @@ from pybench.peers.pybroker import Pybroker
 from pybench.topic_frames import Connection, all_topics, create_topics, has_leaders, is_served, topic_states
 
 _WARM_CREATIONS = 5
-_ANSWERS = 200
+_RESPONSES = 200
 _PATIENCE_S = 120.0
 _PAUSE_S = 0.005
 
@@ -37,7 +37,7 @@ def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, di
         "seconds": sum(one.served_s for one in took),
         "cold_ms": took[0].named_s * 1e3,
         "warm_ms": statistics.median(one.named_s for one in later) * 1e3,
-        "answered_ms": statistics.median(one.answered_s for one in later) * 1e3,
+        "answered_ms": statistics.median(one.responded_s for one in later) * 1e3,
         "served_ms": statistics.median(one.served_s for one in later) * 1e3,
     }
     return "CreateTopics, Metadata, ListOffsets", figures
@@ -47,7 +47,7 @@ def measure_creations(broker: str, partitions: int, work: Path) -> tuple[str, di
 class _Creation:
     """Seconds from the request to its response, to a leader for each partition, and until all partitions are served."""
 
-    answered_s: float
+    responded_s: float
     named_s: float
     served_s: float
 
@@ -55,14 +55,14 @@ class _Creation:
 def _create(connection: Connection, name: str, partitions: int) -> _Creation:
     begun = time.perf_counter()
     create_topics(connection, [name], partitions)
-    answered = time.perf_counter()
+    responded = time.perf_counter()
     while not has_leaders(connection, name, partitions):
         _check_patience(begun, f"a partition of {name} has no leader")
     named = time.perf_counter()
     while not is_served(connection, name, partitions):
         _check_patience(begun, f"a partition of {name} is not served")
         time.sleep(_PAUSE_S)  # requests without a pause would slow down the opening of logs
-    return _Creation(answered - begun, named - begun, time.perf_counter() - begun)
+    return _Creation(responded - begun, named - begun, time.perf_counter() - begun)
 
 
 def _check_patience(begun: float, what: str) -> None:
@@ -82,14 +82,14 @@ def measure_metadata(broker: str, topics: int, work: Path) -> tuple[str, dict[st
             if time.monotonic() > deadline:
                 raise SystemExit(f"a topic has no leader after {_PATIENCE_S:.0f} s")
         took, size = [], 0
-        for _ in range(_ANSWERS):
+        for _ in range(_RESPONSES):
             begun = time.perf_counter()
             size = all_topics(connection)
             took.append(time.perf_counter() - begun)
     took.sort()
     figures = {
-        "records": float(_ANSWERS),
-        "bytes": float(size * _ANSWERS),
+        "records": float(_RESPONSES),
+        "bytes": float(size * _RESPONSES),
         "seconds": sum(took),
         "p50_ms": took[len(took) // 2] * 1e3,
         "p99_ms": took[len(took) * 99 // 100] * 1e3,

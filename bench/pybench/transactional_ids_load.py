@@ -22,7 +22,7 @@ from pybroker.protocol.errors import ErrorCode
 _SETTINGS = {"transaction.state.log.num.partitions": "1"}
 _CONNECTIONS, _IN_FLIGHT = 8, 250
 _TIMEOUT_MS = 60_000
-_ANSWER = struct.Struct(">iiihqh")
+_RESPONSE = struct.Struct(">iiihqh")
 """Response of InitProducerId version 0: size, correlation id, throttle time, error code, producer id, epoch."""
 _PATIENCE_S = 300
 """Timeout for all requests of a connection, in seconds."""
@@ -78,7 +78,7 @@ async def _initialize(server: str, numbers: range) -> None:
             some = [left.popleft() for _ in range(min(_IN_FLIGHT, len(left)))]
             writer.write(b"".join(_request(number) for number in some))
             for number in some:
-                *_, code, _id, _epoch = _ANSWER.unpack(await reader.readexactly(_ANSWER.size))
+                *_, code, _id, _epoch = _RESPONSE.unpack(await reader.readexactly(_RESPONSE.size))
                 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and time.monotonic() < deadline:
                     left.append(number)  # Brokers also return this error while they wait for a block of producer ids.
                 elif code:

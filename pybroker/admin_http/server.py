@@ -110,14 +110,14 @@ class AdminServer:
         talk = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
         with connection:
             try:
-                await self._answer_all(connection, talk)
+                await self._respond_all(connection, talk)
             except OSError:  # includes TimeoutError
                 return
             except Exception:
                 # The client detects the failure by the incomplete response.
                 log.exception("The admin listener failed to respond")
 
-    async def _answer_all(self, connection: socket.socket, talk: h11.Connection) -> None:
+    async def _respond_all(self, connection: socket.socket, talk: h11.Connection) -> None:
         while True:
             async with asyncio.timeout(self._limits.timeout_s):
                 try:
@@ -132,7 +132,7 @@ class AdminServer:
                     request.method.decode(), request.target.decode("ascii", "replace"), _accept_of(request)
                 )
                 async with self._heavy if page.is_heavy else contextlib.nullcontext():
-                    await self._answer(connection, talk, page, has_body=request.method != b"HEAD")
+                    await self._respond(connection, talk, page, has_body=request.method != b"HEAD")
             if talk.our_state is not h11.DONE or talk.their_state is not h11.DONE:
                 return
             talk.start_next_cycle()
@@ -176,7 +176,7 @@ class AdminServer:
         while left > 0 and (read := await self._loop.sock_recv(connection, _READ_BYTES)):
             left -= len(read)
 
-    async def _answer(self, connection: socket.socket, talk: h11.Connection, page: Page, *, has_body: bool) -> None:
+    async def _respond(self, connection: socket.socket, talk: h11.Connection, page: Page, *, has_body: bool) -> None:
         send = self._loop.sock_sendall
         headers = [("content-type", page.content_type)]
         if page.status == _METHOD_NOT_ALLOWED:

@@ -35,7 +35,7 @@ Response = TypeVar("Response", bound=Message)
 _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's default `request.timeout.ms` of a broker, for the first request of a connection."""
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 1_000
-_UNDER_WAY, _WAITING = 16, 10_000
+_IN_PROGRESS, _WAITING = 16, 10_000
 
 
 class BrokerChannelSettings(NamedTuple):
@@ -53,7 +53,7 @@ class BrokerChannelSettings(NamedTuple):
     """A connection is closed if TCP data is not acknowledged for this time; None for the kernel's timeout."""
     backoff_ms: int = _BACKOFF_MS
     """The backoff after a failed connection, doubled at each further failure."""
-    max_under_way: int = _UNDER_WAY
+    max_in_progress: int = _IN_PROGRESS
     """Maximum requests in flight to one broker. Others wait, at most until their timeout."""
     max_waiting: int = _WAITING
     """Maximum waiting and in-flight requests to one broker. Further ones fail at once."""
@@ -73,9 +73,9 @@ class BrokerChannel:
         self._ending: set[asyncio.Future[None]] = set()
         self._closed = False
 
-    def serve_here(self, answer: Callable[[Message], Awaitable[Message]]) -> None:
-        """Pass requests to this broker itself to `answer`. Called when this broker serves requests."""
-        self._here = answer
+    def serve_here(self, response: Callable[[Message], Awaitable[Message]]) -> None:
+        """Pass requests to this broker itself to `response`. Called when this broker serves requests."""
+        self._here = response
 
     async def send(self, node_id: int, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
         """Send a request to a broker, in the highest common version, and return the response.
@@ -90,7 +90,7 @@ class BrokerChannel:
         if self._closed:
             raise ConnectionLostError(f"{self._name}: this broker is stopping")
         if node_id == self._settings.node_id:
-            return await self._ask_here(request, response, deadline)
+            return await self._query_here(request, response, deadline)
         self._server_of(node_id)  # Raises before any state is created for the broker.
         peer = self._peers.get(node_id)
         if peer is None:
@@ -101,7 +101,7 @@ class BrokerChannel:
             )
         peer.count += 1
         try:
-            return await self._ask(node_id, peer, request, response, deadline)
+            return await self._query(node_id, peer, request, response, deadline)
         except TimeoutError:
             raise ConnectionLostError(
                 f"{self._name}: {type(request).__name__} was not sent to broker {node_id} within {timeout_ms} ms"
@@ -127,20 +127,20 @@ class BrokerChannel:
         if self._ending:
             await asyncio.wait(self._ending)
 
-    async def _ask_here(self, request: Message, response: type[Response], deadline: float) -> Response:
+    async def _query_here(self, request: Message, response: type[Response], deadline: float) -> Response:
         if self._here is None:
             raise ConnectionLostError(f"{self._name}: this broker does not serve requests yet")
         try:
             async with asyncio.timeout_at(deadline):
-                answer = await self._here(request)
+                reply = await self._here(request)
         except TimeoutError:
             raise ConnectionLostError(
                 f"{self._name}: {type(request).__name__}: this broker did not process its own request in time"
             ) from None
-        assert isinstance(answer, response)
-        return answer
+        assert isinstance(reply, response)
+        return reply
 
-    async def _ask(
+    async def _query(
         self, node_id: int, peer: _Peer, request: Message, response: type[Response], deadline: float
     ) -> Response:
         async with asyncio.timeout_at(deadline):
@@ -150,7 +150,7 @@ class BrokerChannel:
                 connection = await self._connection(node_id, peer)
                 await connection.writable()
             left_ms = int((deadline - asyncio.get_running_loop().time()) * 1000)
-            return await connection.ask(request, response, timeout_ms=max(left_ms, 1))
+            return await connection.query(request, response, timeout_ms=max(left_ms, 1))
         finally:
             peer.room.release()
 
@@ -232,7 +232,7 @@ class _Peer:
             settings.security,
             unacknowledged_ms=settings.unacknowledged_ms,
         )
-        self.room = asyncio.Semaphore(settings.max_under_way)
+        self.room = asyncio.Semaphore(settings.max_in_progress)
         self.count = 0
         """Number of waiting and in-flight requests."""
         self.opening: asyncio.Future[Connection] | None = None
@@ -285,10 +285,10 @@ class BrokerChannels(NamedTuple):
     verification: BrokerChannel
     """AddPartitionsToTxn from leaders to the transaction coordinator. A Produce request waits for the response."""
 
-    def serve_here(self, answer: Callable[[Message], Awaitable[Message]]) -> None:
-        """Pass requests to this broker itself to `answer`."""
+    def serve_here(self, response: Callable[[Message], Awaitable[Message]]) -> None:
+        """Pass requests to this broker itself to `response`."""
         for channel in self:
-            channel.serve_here(answer)
+            channel.serve_here(response)
 
     def follow(self, image: MetadataImage) -> None:
         """Apply a newer image."""

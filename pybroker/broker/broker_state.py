@@ -26,7 +26,7 @@ class BrokerEvent(Enum):
 
     START = "it is asked to start"
     LISTEN = "its directories are locked and its listeners open"
-    ANSWER = "its logs are open and it takes requests"
+    RESPONSE = "its logs are open and it takes requests"
     FAIL = "it cannot start"
     STOP = "it is asked to stop, or cannot go on"
     LEAVE = "it leads nothing any more that another broker could lead"
@@ -39,7 +39,7 @@ TRANSITIONS = {
     (_S.NOT_RUNNING, _E.START): _S.STARTING,
     (_S.STARTING, _E.LISTEN): _S.RECOVERY,
     (_S.STARTING, _E.FAIL): _S.SHUTTING_DOWN,
-    (_S.RECOVERY, _E.ANSWER): _S.RUNNING,
+    (_S.RECOVERY, _E.RESPONSE): _S.RUNNING,
     (_S.RECOVERY, _E.FAIL): _S.SHUTTING_DOWN,
     (_S.RUNNING, _E.STOP): _S.PENDING_CONTROLLED_SHUTDOWN,
     (_S.PENDING_CONTROLLED_SHUTDOWN, _E.LEAVE): _S.SHUTTING_DOWN,

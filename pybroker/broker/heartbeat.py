@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from pybroker.broker.lifecycle import Lifecycle, Membership, Wish
+from pybroker.broker.lifecycle import Lifecycle, Membership, RequestedState
 from pybroker.broker.registration import RegistrationRefusedError
 from pybroker.protocol.errors import ErrorCode
 
@@ -170,7 +170,7 @@ class Heartbeats:
         while pause_ms is not None:
             await self._is_due(asyncio.sleep(pause_ms / 1000))
             self._due.clear()
-            sending = asyncio.ensure_future(self._send(self._life.wish))
+            sending = asyncio.ensure_future(self._send(self._life.requested_state))
             # A changed request is sent without waiting for the response to the previous heartbeat.
             pause_ms = sending.result() if await self._is_due(sending) else 0
 
@@ -184,35 +184,35 @@ class Heartbeats:
             awaited.cancel()
             due.cancel()
 
-    async def _send(self, wish: Wish) -> int | None:
+    async def _send(self, requested_state: RequestedState) -> int | None:
         """Send one heartbeat. Return the pause before the next one in milliseconds, None if it was the last."""
         try:
             async with asyncio.timeout(self._life.patience_s):
-                answer = await self._controller().heartbeat(
+                response = await self._controller().heartbeat(
                     self._node_id,
                     self._registration.epoch,
-                    want_fence=wish.want_fence,
-                    want_shut_down=wish.want_shut_down,
+                    want_fence=requested_state.want_fence,
+                    want_shut_down=requested_state.want_shut_down,
                 )
         except TimeoutError:
             failure = "no response"
         except self._unreachable as error:
             failure = str(error)
         else:
-            if not answer.error_code:
+            if not response.error_code:
                 self._note_success()
-                return self._answered(wish, answer)
-            failure = f"{answer.error_code.name}: {answer.error_message or answer.error_code.message}"
+                return self._responded(requested_state, response)
+            failure = f"{response.error_code.name}: {response.error_message or response.error_code.message}"
         self._note_failure(f"the controller does not accept this broker's heartbeats: {failure}")
         pause_ms = self._life.step_unanswered(self._now())
         if pause_ms is None:
             log.warning("controlled shutdown: no controller responds: stopping without moving leadership")
         return pause_ms
 
-    def _answered(self, wish: Wish, answer: Beaten) -> int | None:
+    def _responded(self, requested_state: RequestedState, response: Beaten) -> int | None:
         before = self._life.state
-        pause_ms = self._life.step_answered(
-            wish, self._now(), is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down
+        pause_ms = self._life.step_responded(
+            requested_state, self._now(), is_fenced=response.is_fenced, should_shut_down=response.should_shut_down
         )
         if before is Membership.READY and self._life.state is Membership.RUNNING:
             log.info("unfenced: this broker can lead partitions")
@@ -220,8 +220,8 @@ class Heartbeats:
         elif before is Membership.RUNNING and self._life.state is Membership.READY:
             log.warning("fenced by the controller: this broker leads no partitions until it is unfenced")
         if pause_ms is None:
-            self._released = answer.should_shut_down
-            released = "the controller allows this broker to stop" if answer.should_shut_down else "it timed out"
+            self._released = response.should_shut_down
+            released = "the controller allows this broker to stop" if response.should_shut_down else "it timed out"
             log.info("controlled shutdown: %s", released)
         return pause_ms
 

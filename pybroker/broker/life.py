@@ -55,7 +55,7 @@ class Life:
             await run.shut_down.run(clean=False)
             self._happen(BrokerEvent.END)
             raise
-        self._happen(BrokerEvent.ANSWER)
+        self._happen(BrokerEvent.RESPONSE)
 
     async def stop(self, run: Run) -> None:
         """Stop cleanly: acknowledged records are on disk, and the next start needs no recovery."""

@@ -88,7 +88,7 @@ class LifecycleSettings(msgspec.Struct, frozen=True):
     """`initial.broker.registration.timeout.ms`"""
 
 
-class Wish(NamedTuple):
+class RequestedState(NamedTuple):
     """The state that a heartbeat requests."""
 
     want_fence: bool
@@ -103,15 +103,17 @@ class Lifecycle:
         self.state = Membership.REGISTERING
         self._began = now
         # Time of the controller's last response, or of the start of the controlled shutdown.
-        self._answered = now
+        self._responded = now
         # The pause before the next attempt. It doubles until an attempt succeeds or the requested state changes.
         self._pause_ms = 0
         self._left_at = 0
 
     @property
-    def wish(self) -> Wish:
+    def requested_state(self) -> RequestedState:
         """The state that the next heartbeat requests."""
-        return Wish(want_fence=self.state is Membership.CATCHING_UP, want_shut_down=self.state is Membership.LEAVING)
+        return RequestedState(
+            want_fence=self.state is Membership.CATCHING_UP, want_shut_down=self.state is Membership.LEAVING
+        )
 
     @property
     def patience_s(self) -> float | None:
@@ -140,19 +142,19 @@ class Lifecycle:
         """Start the controlled shutdown; a heartbeat that requests it is due."""
         self._happen(MembershipTrigger.LEAVE)
         self._pause_ms = 0
-        self._answered = self._left_at = now
+        self._responded = self._left_at = now
 
-    def step_answered(self, sent: Wish, now: int, *, is_fenced: bool, should_shut_down: bool) -> int | None:
+    def step_responded(self, sent: RequestedState, now: int, *, is_fenced: bool, should_shut_down: bool) -> int | None:
         """Handle the response to a heartbeat.
 
         Return the pause before the next one in milliseconds, None if it was the last.
         """
-        self._answered = now
+        self._responded = now
         if self.state is Membership.LEAVING and sent.want_shut_down and should_shut_down:
             self._happen(MembershipTrigger.RELEASED)
             return None
         self._happen(MembershipTrigger.FENCED if is_fenced else MembershipTrigger.UNFENCED)
-        if sent != self.wish:
+        if sent != self.requested_state:
             return 0
         if self.state is Membership.LEAVING:
             if now - self._left_at >= _LONGEST_LEAVING_MS:
@@ -166,7 +168,7 @@ class Lifecycle:
 
     def step_unanswered(self, now: int) -> int | None:
         """Handle a failed heartbeat. Return the pause before the next one in milliseconds, None if it was the last."""
-        if self.state is Membership.LEAVING and now - self._answered >= _LONGEST_SILENCE_OF_LEAVING_MS:
+        if self.state is Membership.LEAVING and now - self._responded >= _LONGEST_SILENCE_OF_LEAVING_MS:
             self._happen(MembershipTrigger.GIVE_UP)
             return None
         return self._back_off(now)

@@ -21,7 +21,7 @@ log = logging.getLogger("pybroker.broker")
 class Stage(IntEnum):
     """The stage in which a part ends. A part may use parts that end in later stages, but not the reverse."""
 
-    UPKEEP = 1
+    MAINTENANCE = 1
     """Background tasks of logs start no new work."""
     ACCEPTING = 2
     """Listeners do not accept connections any more."""

@@ -56,7 +56,7 @@ They receive NOT_ENOUGH_REPLICAS instead, which is retried without a metadata up
 """
 
 
-class Wish(Enum):
+class VerificationMode(Enum):
     """The operation on the transaction that a client's request needs."""
 
     VERIFY_OR_STATE = "verify; the client does not know TRANSACTION_ABORTABLE"
@@ -64,20 +64,20 @@ class Wish(Enum):
     ADD = "add what is not part of the transaction yet"
 
     @staticmethod
-    def of_produce(version: int) -> Wish:
+    def of_produce(version: int) -> VerificationMode:
         """Return the operation of a Produce version."""
-        return _wish(version, _ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE)
+        return _mode(version, _ADDS_FROM_PRODUCE, _ABORTABLE_FROM_PRODUCE)
 
     @staticmethod
-    def of_txn_offset_commit(version: int) -> Wish:
+    def of_txn_offset_commit(version: int) -> VerificationMode:
         """Return the operation of a TxnOffsetCommit version."""
-        return _wish(version, _ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT)
+        return _mode(version, _ADDS_FROM_COMMIT, _ABORTABLE_FROM_COMMIT)
 
 
-def _wish(version: int, adds_from: int, abortable_from: int) -> Wish:
+def _mode(version: int, adds_from: int, abortable_from: int) -> VerificationMode:
     if version >= adds_from:
-        return Wish.ADD
-    return Wish.VERIFY if version >= abortable_from else Wish.VERIFY_OR_STATE
+        return VerificationMode.ADD
+    return VerificationMode.VERIFY if version >= abortable_from else VerificationMode.VERIFY_OR_STATE
 
 
 class Producer(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class TransactionVerification:
         self._next: dict[int, dict[str, _Question]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def verify(self, producer: Producer, partitions: Sequence[TopicPartition], wish: Wish) -> Errors:
+    async def verify(self, producer: Producer, partitions: Sequence[TopicPartition], mode: VerificationMode) -> Errors:
         """Return the coordinator's result for each partition, as an error for the client. Raises nothing.
 
         If partitions are added, CONCURRENT_TRANSACTIONS is retried here for a short time, which costs less than a retry
@@ -111,8 +111,8 @@ class TransactionVerification:
         loop = asyncio.get_running_loop()
         until = loop.time() + min(_LONGEST_S, self._timeout_ms() / 1000)
         while True:
-            errors = await self._ask(producer, partitions, wish)
-            is_early = wish is Wish.ADD and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+            errors = await self._query(producer, partitions, mode)
+            is_early = mode is VerificationMode.ADD and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
             if not is_early or loop.time() >= until:
                 return errors
             await asyncio.sleep(_BACKOFF_S)
@@ -121,17 +121,17 @@ class TransactionVerification:
         self, producer: Producer, version: int, partitions: Sequence[TopicPartition]
     ) -> list[tuple[int, str | None] | None]:
         """Return for each partition the error code and message that reject the append, or None if it is verified."""
-        wish = Wish.of_produce(version)
-        errors = await self.verify(producer, partitions, wish)
-        return [_refusal(errors[partition], wish) for partition in partitions]
+        mode = VerificationMode.of_produce(version)
+        errors = await self.verify(producer, partitions, mode)
+        return [_refusal(errors[partition], mode) for partition in partitions]
 
-    async def _ask(self, producer: Producer, partitions: Sequence[TopicPartition], wish: Wish) -> Errors:
+    async def _query(self, producer: Producer, partitions: Sequence[TopicPartition], mode: VerificationMode) -> Errors:
         broker = self._coordinator_of(producer.transactional_id)
         if broker is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        question = _Question(producer, partitions, wish, asyncio.get_running_loop().create_future())
+        question = _Question(producer, partitions, mode, asyncio.get_running_loop().create_future())
         self._enqueue(broker, question)
-        return await question.answer
+        return await question.response
 
     def _enqueue(self, broker: int, question: _Question) -> None:
         """Add a verification to the next request to a broker.
@@ -154,23 +154,23 @@ class TransactionVerification:
         waiting[question.producer.transactional_id] = question
 
     def _send(self, broker: int, questions: list[_Question]) -> None:
-        task = asyncio.get_running_loop().create_task(self._ask_broker(broker, questions))
+        task = asyncio.get_running_loop().create_task(self._query_broker(broker, questions))
         self._tasks.add(task)
-        task.add_done_callback(lambda asked: self._end(asked, broker, questions))
+        task.add_done_callback(lambda requested: self._end(requested, broker, questions))
 
-    async def _ask_broker(self, broker: int, questions: list[_Question]) -> None:
+    async def _query_broker(self, broker: int, questions: list[_Question]) -> None:
         try:
-            await self._answer(broker, questions)
+            await self._respond(broker, questions)
         except ClientError as error:
             log.warning("Verifying transactions at broker %d failed: no response: %s", broker, error)
 
-    def _end(self, asked: asyncio.Task[None], broker: int, questions: list[_Question]) -> None:
+    def _end(self, requested: asyncio.Task[None], broker: int, questions: list[_Question]) -> None:
         """Fail verifications without a result, and send those that waited meanwhile.
 
         This is the task's callback instead of a `finally`, because a garbage-collected coroutine has no loop for
         responses.
         """
-        self._tasks.discard(asked)
+        self._tasks.discard(requested)
         for question in questions:
             question.refuse(ErrorCode.NETWORK_EXCEPTION)  # Has no effect on verifications with a result.
         following = list(self._next.pop(broker).values())
@@ -178,7 +178,7 @@ class TransactionVerification:
             self._next[broker] = {}
             self._send(broker, following)
 
-    async def _answer(self, broker: int, questions: list[_Question]) -> None:
+    async def _respond(self, broker: int, questions: list[_Question]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[question.transaction() for question in questions])
         response = await self._channel.send(broker, request, AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms())
         if response.error_code:
@@ -190,9 +190,9 @@ class TransactionVerification:
             return
         by_id = {question.producer.transactional_id: question for question in questions}
         for result in response.results_by_transaction:
-            asked = by_id.get(result.transactional_id)
-            if asked is not None:
-                asked.settle(
+            requested = by_id.get(result.transactional_id)
+            if requested is not None:
+                requested.settle(
                     {
                         (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
                         for topic in result.topic_results
@@ -206,8 +206,8 @@ class _Question(msgspec.Struct, frozen=True):
 
     producer: Producer
     partitions: Sequence[TopicPartition]
-    wish: Wish
-    answer: asyncio.Future[Errors]
+    mode: VerificationMode
+    response: asyncio.Future[Errors]
 
     def transaction(self) -> AddPartitionsToTxnTransaction:
         """Return the verification as an element of a request."""
@@ -218,18 +218,18 @@ class _Question(msgspec.Struct, frozen=True):
             transactional_id=self.producer.transactional_id,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.producer_epoch,
-            verify_only=self.wish is not Wish.ADD,
+            verify_only=self.mode is not VerificationMode.ADD,
             topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()],
         )
 
     def refuse(self, code: ErrorCode) -> None:
         """Complete with one error for all partitions, unless it is complete."""
-        if not self.answer.done():
-            self.answer.set_result(dict.fromkeys(self.partitions, code))
+        if not self.response.done():
+            self.response.set_result(dict.fromkeys(self.partitions, code))
 
     def settle(self, said: Errors) -> None:
         """Complete with the coordinator's errors, mapped to errors that the client expects."""
-        if self.answer.done():
+        if self.response.done():
             return
         errors: Errors = {}
         for partition in self.partitions:
@@ -237,16 +237,16 @@ class _Question(msgspec.Struct, frozen=True):
             code = said.get(partition, ErrorCode.INVALID_TXN_STATE)
             if code == ErrorCode.PRODUCER_FENCED:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
-            elif code == ErrorCode.TRANSACTION_ABORTABLE and self.wish is Wish.VERIFY_OR_STATE:
+            elif code == ErrorCode.TRANSACTION_ABORTABLE and self.mode is VerificationMode.VERIFY_OR_STATE:
                 code = ErrorCode.INVALID_TXN_STATE
             errors[partition] = code
-        self.answer.set_result(errors)
+        self.response.set_result(errors)
 
 
-def _refusal(code: ErrorCode, wish: Wish) -> tuple[int, str | None] | None:
+def _refusal(code: ErrorCode, mode: VerificationMode) -> tuple[int, str | None] | None:
     if code == ErrorCode.NONE:
         return None
-    if code in _UNVERIFIED or (code == ErrorCode.CONCURRENT_TRANSACTIONS and wish is not Wish.ADD):
+    if code in _UNVERIFIED or (code == ErrorCode.CONCURRENT_TRANSACTIONS and mode is not VerificationMode.ADD):
         return (
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"it is not known whether the partition is part of the transaction: {code.name}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WARNS_AFTER_S = 1.0
 _POLL_INTERVAL_S = 0.25
-_ASKS_FOR_MS = 500
+_REQUESTS_FOR_MS = 500
 """Timeout of a query in seconds."""
 
 
@@ -34,8 +34,8 @@ class BrokerWatch:
         self._servers = bootstrap_servers
         self._properties = {
             **AdminSettings.acting(properties),
-            "request.timeout.ms": _ASKS_FOR_MS,
-            "default.api.timeout.ms": _ASKS_FOR_MS,
+            "request.timeout.ms": _REQUESTS_FOR_MS,
+            "default.api.timeout.ms": _REQUESTS_FOR_MS,
         }
         self._max_block_ms = int(properties.get("max.block.ms", ProducerSettings.max_block_ms.default))
         self._began: float | None = None
@@ -62,12 +62,12 @@ class BrokerWatch:
         self._began = None
 
     def _run(self) -> None:
-        asked: float | None = None
+        requested: float | None = None
         while not self._over.wait(_POLL_INTERVAL_S):
             began = self._began
-            if began is not None and began != asked and time.monotonic() - began >= _WARNS_AFTER_S:
-                asked = began
-                failure = self._ask()
+            if began is not None and began != requested and time.monotonic() - began >= _WARNS_AFTER_S:
+                requested = began
+                failure = self._query()
                 if failure is not None and self._began == began:
                     self._say(failure, began)
 
@@ -76,7 +76,7 @@ class BrokerWatch:
         line = f"{failure}; trying again for {left_s:.0f} s (max.block.ms={self._max_block_ms})"
         print(line, file=sys.stderr, flush=True)
 
-    def _ask(self) -> ClientError | None:
+    def _query(self) -> ClientError | None:
         """Return the error of a query, where a retry may help."""
         try:
             with Admin(self._servers, self._properties) as admin:

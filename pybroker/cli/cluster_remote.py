@@ -30,14 +30,14 @@ _WIDTH_WITHOUT_NODES, _WIDTH_WITHOUT_RACKS = 100, 10
 def add_subcommands(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommands."""
 
-    def add(name: str, ask: Callable[[Admin, argparse.Namespace], None], what: str) -> argparse.ArgumentParser:
+    def add(name: str, query: Callable[[Admin, argparse.Namespace], None], what: str) -> argparse.ArgumentParser:
         parser = subcommands.add_parser(name, help=what, description=what, allow_abbrev=False)
         servers = parser.add_mutually_exclusive_group(required=True)
         servers.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="brokers to connect to")
         servers.add_argument("--bootstrap-controller", "-C", metavar="HOST:PORT", help="controllers to connect to")
         parser.add_argument("--command-config", "-c", type=Path, metavar="FILE", help="client settings")
         parser.add_argument("--config", type=Path, metavar="FILE", help="deprecated: --command-config")
-        parser.set_defaults(execute=_execute, ask=ask)
+        parser.set_defaults(execute=_execute, query=query)
         return parser
 
     add_json_option(add("cluster-id", _cluster_id, "print the id of a cluster"))
@@ -58,7 +58,7 @@ def _execute(arguments: argparse.Namespace) -> int:
         arguments.command_config = arguments.config
     try:
         with open_admin(arguments) as admin:
-            arguments.ask(admin, arguments)
+            arguments.query(admin, arguments)
     except (ClientError, ConfigError) as error:
         raise CommandError(java_text(error) if isinstance(error, ClientError) else str(error)) from None
     return 0

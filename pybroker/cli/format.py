@@ -143,10 +143,10 @@ def build_plan(arguments: argparse.Namespace) -> Plan:
             f"--cluster-id {arguments.cluster_id!r}: expected ASCII characters without blanks and backslashes, such as "
             "`pybroker random-uuid` prints"
         )
-    is_asked = arguments.standalone or arguments.no_initial_controllers or arguments.initial_controllers is not None
+    is_requested = arguments.standalone or arguments.no_initial_controllers or arguments.initial_controllers is not None
     controllers = _initial_controllers(arguments, config)
-    is_dynamic = is_asked and not config.quorum_voters
-    if config.is_controller and not config.is_single and not config.quorum_voters and not is_asked:
+    is_dynamic = is_requested and not config.quorum_voters
+    if config.is_controller and not config.is_single and not config.quorum_voters and not is_requested:
         raise CommandError(
             "Because controller.quorum.voters is not set on this controller, you must specify one of the following: "
             "--standalone, --initial-controllers, or --no-initial-controllers."

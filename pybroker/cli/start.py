@@ -243,7 +243,7 @@ def _print_ready(line: str) -> None:
 
 async def _serve(config: BrokerConfig, service: _Service) -> None:
     node = Node(config)
-    stop, answers = asyncio.Event(), asyncio.Event()
+    stop, responses = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def stop_by(number: signal.Signals) -> None:
@@ -254,7 +254,7 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number == signal.SIGHUP and service.reloads:
-            loop.add_signal_handler(number, _reload, node, service, answers)
+            loop.add_signal_handler(number, _reload, node, service, responses)
         elif number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             loop.add_signal_handler(number, stop_by, number)
     listeners = await node.start()
@@ -270,13 +270,13 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
     try:
         if service.pid_file is not None:
             service.pid_file.write()
-        answers.set()
+        responses.set()
         service.notifier.ready(f"listening on {addresses}")
         service.notifier.watch(loop)
         service.announce(f"pybroker {__version__} ready: {addresses} data {data}")
         await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        answers.clear()
+        responses.clear()
         service.notifier.stopping("stopping")
         service.notifier.rest()
         deadline = begin_deadline(service.stop_s)
@@ -290,11 +290,11 @@ async def _serve(config: BrokerConfig, service: _Service) -> None:
     log.info("stopped")
 
 
-def _reload(node: Node, service: _Service, answers: asyncio.Event) -> None:
+def _reload(node: Node, service: _Service, responses: asyncio.Event) -> None:
     """Reopen the log file, and reload settings and certificates; an error is logged and changes nothing."""
     if service.log_file is not None:
         service.log_file.reopen()
-    if not answers.is_set():  # The service manager would take the end of a reload for the end of the start.
+    if not responses.is_set():  # The service manager would take the end of a reload for the end of the start.
         log.info("SIGHUP: log file reopened; settings are not reloaded while the broker starts or stops")
         return
     service.notifier.reloading()

@@ -371,7 +371,7 @@ def _described(admin: Admin, arguments: argparse.Namespace) -> Iterator[_Describ
     if topic_id in (None, _NO_ID):
         names = _names(admin, arguments)
         size = arguments.partition_size_limit_per_response
-        topics = admin.describe_topics(names, partitions_per_answer=size) if names else []
+        topics = admin.describe_topics(names, partitions_per_response=size) if names else []
     else:
         names = sorted(admin.list_topics(internal=True))
         topics = admin.describe_topics(names) if names else []

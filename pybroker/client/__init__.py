@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         CommitFailedError,
         ConcurrentAccessError,
         ConnectionLostError,
-        ControllersAskedError,
         DeliveryError,
         DeserializationError,
         ForkedError,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
         UnreachableError,
         UnsendableError,
         UnservedApiError,
+        UnsupportedEndpointTypeError,
     )
     from pybroker.client.metrics import MetricValue
     from pybroker.client.native import KeyedStamps, LatencyHistogram, LoadGenerator, Tally
@@ -97,7 +97,6 @@ __all__ = [
     "ConsumeTransformProduce",
     "Consumer",
     "Continuation",
-    "ControllersAskedError",
     "Delivery",
     "DeliveryError",
     "DeserializationError",
@@ -144,6 +143,7 @@ __all__ = [
     "UnreachableError",
     "UnsendableError",
     "UnservedApiError",
+    "UnsupportedEndpointTypeError",
 ]
 
 _HOMES = {
@@ -165,7 +165,7 @@ _HOMES = {
         "CommitFailedError",
         "ConcurrentAccessError",
         "ConnectionLostError",
-        "ControllersAskedError",
+        "UnsupportedEndpointTypeError",
         "DeliveryError",
         "DeserializationError",
         "ForkedError",

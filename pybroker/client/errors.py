@@ -6,7 +6,7 @@
     ├── ConnectionLostError  a connection ended before the response arrived; names the server
     ├── AuthenticationError  TLS or SASL failed on either side; a retry fails too
     ├── UnservedApiError     the broker serves no version of an API that this client supports
-    ├── ControllersAskedError  a call requires brokers, and the servers are controllers
+    ├── UnsupportedEndpointTypeError  a call requires brokers, and the servers are controllers
     ├── BrokerError          a broker returned an error code: `.code` is the `ErrorCode`
     │   └── CommitFailedError  offsets were not committed: the committer is not a member of the group (any more)
     ├── NoOffsetError        a partition has no committed offset, and auto.offset.reset=none
@@ -72,7 +72,7 @@ class UnservedApiError(ClientError):
     """Client and broker have no common version of an API."""
 
 
-class ControllersAskedError(ClientError):
+class UnsupportedEndpointTypeError(ClientError):
     """A call requires brokers, and the bootstrap servers are controllers (KIP-919)."""
 
     def __init__(self) -> None:

@@ -57,14 +57,14 @@ class TaskCalls:
         ending.
         """
         self._name, self._is_exclusive = name, is_exclusive
-        self._under_way: list[asyncio.Timeout] = []
+        self._in_progress: list[asyncio.Timeout] = []
         self._left = asyncio.Event()
         self.closes = False
         """A task closes the client, or has closed it. Calls from its listeners continue."""
 
     def __bool__(self) -> bool:
         """Whether a call is in progress, or none is accepted."""
-        return self.closes or bool(self._under_way)
+        return self.closes or bool(self._in_progress)
 
     def check(self, method: str) -> None:
         """Raise ConcurrentAccessError where another task is inside, and ClosedError where another one closes."""
@@ -92,19 +92,19 @@ class TaskCalls:
 
     async def _run_in(self, scope: asyncio.Timeout, call: Callable[[], Any]) -> Any:
         token = _inside.set((*_inside.get(), scope))
-        self._under_way.append(scope)
+        self._in_progress.append(scope)
         try:
             async with scope:
                 return await call()
         finally:
-            self._under_way.remove(scope)
+            self._in_progress.remove(scope)
             self._left.set()
             _inside.reset(token)
 
     def interrupt(self) -> list[asyncio.Timeout]:
         """End all calls with ClosedError from now on, except those that the caller is part of."""
         self.closes = True
-        others = [scope for scope in self._under_way if scope not in _inside.get()]
+        others = [scope for scope in self._in_progress if scope not in _inside.get()]
         for scope in others:
             if scope.when() is None:
                 scope.reschedule(asyncio.get_running_loop().time())
@@ -116,7 +116,7 @@ class TaskCalls:
         others = self.interrupt()
 
         async def await_last() -> None:
-            while not set(others).isdisjoint(self._under_way):
+            while not set(others).isdisjoint(self._in_progress):
                 self._left.clear()
                 await self._left.wait()
             await last()
@@ -130,7 +130,7 @@ class TaskCalls:
 
     def is_inside(self) -> bool:
         """Whether the running code is part of a call in progress."""
-        return any(scope in self._under_way for scope in _inside.get())
+        return any(scope in self._in_progress for scope in _inside.get())
 
 
 def running_loop(name: str) -> asyncio.AbstractEventLoop:

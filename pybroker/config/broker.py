@@ -269,7 +269,7 @@ class BrokerConfig(
 
     def sasl_of_listeners(self) -> dict[str, ListenerSasl]:
         """Return the SASL settings of each SASL listener, including dynamic configs. Raises ConfigError."""
-        return build_sasl((one.endpoint.name for one in self.endpoints if one.asks_who), self._security_texts())
+        return build_sasl((one.endpoint.name for one in self.endpoints if one.authenticates), self._security_texts())
 
     def client_of_brokers(self) -> dict[str, str]:
         """Return the client settings of this broker's connections to other brokers."""

@@ -47,7 +47,7 @@ class Listener(msgspec.Struct, frozen=True):
     """The security protocol."""
 
     @property
-    def asks_who(self) -> bool:
+    def authenticates(self) -> bool:
         """Whether its connections must authenticate by SASL."""
         return self.protocol.startswith("SASL_")
 

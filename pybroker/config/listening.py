@@ -33,10 +33,10 @@ def listener_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
                 f"Configs cannot be updated dynamically for existing listener ListenerName({name}), restart broker or "
                 "create a new listener for update"
             )
-    asking = [one for name, one in after.items() if name not in before and one.asks_who]
-    if asking and not any(one.asks_who for one in before.values()):
+    querying = [one for name, one in after.items() if name not in before and one.authenticates]
+    if querying and not any(one.authenticates for one in before.values()):
         expected = "a listener without SASL: the first listener that authenticates clients needs a restart"
-        return str(ConfigError("listeners", asking[0].endpoint, expected))
+        return str(ConfigError("listeners", querying[0].endpoint, expected))
     return None
 
 

@@ -24,8 +24,8 @@ _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's request timeout, for one response of a controller."""
 _PATIENCE_MS = 60_000
 """Kafka's total time for a request and its retries."""
-_HEARTBEATS_UNDER_WAY = 2
-_OWN_CONNECTIONS, _OWN_UNDER_WAY = 3, 100
+_HEARTBEATS_IN_PROGRESS = 2
+_OWN_CONNECTIONS, _OWN_IN_PROGRESS = 3, 100
 _CLIENTS_CONNECTIONS = 4
 """A controller handles the requests of one connection in order: this many client requests can proceed in parallel."""
 
@@ -63,21 +63,21 @@ def build_channels(
     """
     known = [(voter.host, voter.port) for voter in config.quorum_voters] or config.quorum_bootstrap_servers
 
-    def build(name: str, connections: int, max_under_way: int) -> NodeToControllerChannel:
+    def build(name: str, connections: int, max_in_progress: int) -> NodeToControllerChannel:
         settings = ChannelSettings(
             client_id=str(config.node_id),
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
             connections=connections,
-            max_under_way=max_under_way,
+            max_in_progress=max_in_progress,
             security=security,
             unacknowledged_ms=config.controller_quorum_request_timeout_ms,
         )
         return NodeToControllerChannel(name, settings, find_leader, known)
 
     return Channels(
-        build("heartbeats to the controller", 1, _HEARTBEATS_UNDER_WAY),
-        build("requests to the controller", _OWN_CONNECTIONS, _OWN_UNDER_WAY),
+        build("heartbeats to the controller", 1, _HEARTBEATS_IN_PROGRESS),
+        build("requests to the controller", _OWN_CONNECTIONS, _OWN_IN_PROGRESS),
         build("forwarding to the controller", _CLIENTS_CONNECTIONS, config.queued_max_requests),
     )
 

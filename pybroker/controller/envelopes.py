@@ -41,20 +41,20 @@ def build_envelope(
     )
 
 
-def open_answer(header: RequestHeader, answer: EnvelopeResponse) -> bytes:
+def open_response(header: RequestHeader, response: EnvelopeResponse) -> bytes:
     """Return the response to the request in an envelope, without its correlation id.
 
     Raises `UnservedByControllerError` if the controller does not support the request's version, and `ControllerError`
     for a response that no controller sends to an authorized broker.
     """
     what = f"API {header.request_api_key} version {header.request_api_version}"
-    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         raise UnservedByControllerError(f"the active controller does not serve {what}")
-    if answer.error_code or answer.response_data is None:
-        raise ControllerError(f"the active controller rejected the envelope of {what}: error {answer.error_code}")
-    head = bytes(answer.response_data[:_CORRELATION_ID_SIZE])
+    if response.error_code or response.response_data is None:
+        raise ControllerError(f"the active controller rejected the envelope of {what}: error {response.error_code}")
+    head = bytes(response.response_data[:_CORRELATION_ID_SIZE])
     if int.from_bytes(head, "big", signed=True) != header.correlation_id or len(head) < _CORRELATION_ID_SIZE:
         raise ControllerError(
             f"the active controller responded to {what} with correlation id {head.hex()}, not {header.correlation_id}"
         )
-    return bytes(answer.response_data[_CORRELATION_ID_SIZE:])
+    return bytes(response.response_data[_CORRELATION_ID_SIZE:])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 
 from pybroker.controller.cluster.events import CreatedTopic, HeartbeatResult, RegisteredBroker, Result
-from pybroker.controller.envelopes import build_envelope, open_answer
+from pybroker.controller.envelopes import build_envelope, open_response
 from pybroker.controller.errors import ControllerError, StaleBrokerEpochError
 from pybroker.metadata.in_sync import InSyncResult
 from pybroker.protocol.codec import decode, encode
@@ -128,11 +128,11 @@ class ForwardingChannel:
             log_dirs=list(log_dirs),
             previous_broker_epoch=previous_broker_epoch,
         )
-        answer = await self._heartbeats.send(
+        response = await self._heartbeats.send(
             request, broker.BrokerRegistrationResponse, timeout_ms=self._patience.heartbeat_ms
         )
-        code = _code(answer.error_code)
-        return RegisteredBroker(code, _words(code), answer.broker_epoch)
+        code = _code(response.error_code)
+        return RegisteredBroker(code, _words(code), response.broker_epoch)
 
     async def heartbeat(
         self, broker_id: int, broker_epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
@@ -147,9 +147,11 @@ class ForwardingChannel:
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline),
         )
-        answer = await self._heartbeats.send(request, BrokerHeartbeatResponse, timeout_ms=self._patience.heartbeat_ms)
-        code = _code(answer.error_code)
-        return HeartbeatResult(code, _words(code), is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down)
+        response = await self._heartbeats.send(request, BrokerHeartbeatResponse, timeout_ms=self._patience.heartbeat_ms)
+        code = _code(response.error_code)
+        return HeartbeatResult(
+            code, _words(code), is_fenced=response.is_fenced, should_shut_down=response.should_shut_down
+        )
 
     async def fail_log_directories(self, broker_id: int, broker_epoch: int, directories: Sequence[bytes]) -> Result:
         """Report failed log directories in a heartbeat (KIP-858); every later heartbeat repeats them."""
@@ -169,27 +171,27 @@ class ForwardingChannel:
             request = placed.AssignReplicasToDirsRequest(
                 broker_id=broker_id, broker_epoch=broker_epoch, directories=_by_directory(part)
             )
-            answer = await self._requests.send(
+            response = await self._requests.send(
                 request, placed.AssignReplicasToDirsResponse, timeout_ms=self._patience.request_ms
             )
-            code = _code(answer.error_code)
+            code = _code(response.error_code)
             if code:
                 result = Result(code, _words(code))
         return result
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> range:
         """Return a block of producer ids reserved for this broker; raises `StaleBrokerEpochError`."""
-        answer = await self._requests.send(
+        response = await self._requests.send(
             AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch),
             AllocateProducerIdsResponse,
             timeout_ms=self._patience.request_ms,
         )
-        code = _code(answer.error_code)
+        code = _code(response.error_code)
         if code is ErrorCode.STALE_BROKER_EPOCH:
             raise StaleBrokerEpochError(f"broker epoch {broker_epoch} of broker {broker_id} is not the current one")
         if code:
             raise ControllerError(f"the active controller allocated no producer ids: {code.name}: {code.message}")
-        return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
+        return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, changes: Sequence[InSyncChange]
@@ -198,10 +200,10 @@ class ForwardingChannel:
         request = in_sync.AlterPartitionRequest(
             broker_id=broker_id, broker_epoch=broker_epoch, topics=_by_topic(changes)
         )
-        answer = await self._requests.send(
+        response = await self._requests.send(
             request, in_sync.AlterPartitionResponse, timeout_ms=self._patience.request_ms
         )
-        whole = _code(answer.error_code)
+        whole = _code(response.error_code)
         if whole:
             return [InSyncResult(change.topic_id, change.partition, whole) for change in changes]
         results = {
@@ -215,7 +217,7 @@ class ForwardingChannel:
                 partition.leader_recovery_state,
                 partition.partition_epoch,
             )
-            for topic in answer.topics
+            for topic in response.topics
             for partition in topic.partitions
         }
         keys = [(change.topic_id, change.partition) for change in changes]
@@ -233,15 +235,15 @@ class ForwardingChannel:
             client_id="",
         )
         message = b"\x00" + encode(request, _NEWEST_CREATION)
-        answer = await self._requests.send(
+        reply = await self._requests.send(
             build_envelope(header, message, SENDER, _OWN_ADDRESS),
             EnvelopeResponse,
             timeout_ms=self._patience.request_ms,
         )
-        payload = open_answer(header, answer)
+        payload = open_response(header, reply)
         prefix = len(response_prefix(header.request_api_key, _NEWEST_CREATION))
         response, _ = decode(CreateTopicsResponse, payload, _NEWEST_CREATION, prefix)
-        await self._published(answer.committed_offset)
+        await self._published(reply.committed_offset)
         results = {
             topic.name: CreatedTopic(
                 topic.name,
@@ -278,11 +280,11 @@ class ForwardingChannel:
                 for name, (low, high) in features.items()
             ],
         )
-        answer = await self._requests.send(
+        response = await self._requests.send(
             request, controller.ControllerRegistrationResponse, timeout_ms=self._patience.request_ms
         )
-        code = _code(answer.error_code)
-        return Result(code, answer.error_message or _words(code))
+        code = _code(response.error_code)
+        return Result(code, response.error_message or _words(code))
 
 
 def _by_directory(placements: Iterable[tuple[tuple[bytes, int], bytes]]) -> list[placed.DirectoryData]:

@@ -32,12 +32,12 @@ log = logging.getLogger("pybroker.controller")
 
 Response = TypeVar("Response", bound=Message)
 
-_ASK_ANOTHER = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+_TRY_ANOTHER = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _TRIES_OF_AN_ELECTION = 50
 """The first tries use the short backoff: an election takes less time than this many tries."""
 _QUIET_S = 2.0
 """A shorter outage is an election and is not logged."""
-_LAST_ANSWERS_S = 0.2
+_LAST_RESPONSES_S = 0.2
 """After a leader change, the former active controller has this long to respond to requests in flight."""
 _REFUSED_MS = 1_000
 """Backoff after an authentication failure: only a changed configuration resolves it."""
@@ -55,7 +55,7 @@ class ChannelSettings(NamedTuple):
     """Backoff before a retry (`controller.quorum.retry.backoff.ms`)."""
     connections: int
     """Number of connections: as many requests are processed in parallel."""
-    max_under_way: int
+    max_in_progress: int
     """Maximum number of requests in flight; others wait for a slot until they time out."""
     security: RenewedSecurity | None = None
     """Security of the connections, None for plaintext."""
@@ -85,7 +85,7 @@ class NodeToControllerChannel:
             KeptConnection(connecting, settings.security, unacknowledged_ms=settings.unacknowledged_ms)
             for _ in range(settings.connections)
         ]
-        self._room = asyncio.Semaphore(settings.max_under_way)
+        self._room = asyncio.Semaphore(settings.max_in_progress)
         # The last result of `find_leader`, and the server in use. They are equal until that server fails.
         self._named: str | None = None
         self._active: str | None = None
@@ -108,7 +108,7 @@ class NodeToControllerChannel:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 async with self._room:
-                    return await self._ask(request, response)
+                    return await self._query(request, response)
         except TimeoutError:
             reason = self._outage or "the controller did not respond"
             raise ControllerTimeoutError(
@@ -122,9 +122,9 @@ class NodeToControllerChannel:
         target = self._target()
         for slot in self._slots:
             connection = slot.connection
-            if connection is not None and connection.server != target and slot.under_way:
+            if connection is not None and connection.server != target and slot.in_progress:
                 loop = asyncio.get_running_loop()
-                loop.call_later(_LAST_ANSWERS_S, self._give_up, slot, connection)
+                loop.call_later(_LAST_RESPONSES_S, self._give_up, slot, connection)
 
     async def close(self) -> None:
         """Close the connections; waiting requests raise `NotControllerError`."""
@@ -133,29 +133,29 @@ class NodeToControllerChannel:
         for slot in self._slots:
             await slot.close()
 
-    async def _ask(self, request: Message, response: type[Response]) -> Response:
+    async def _query(self, request: Message, response: type[Response]) -> Response:
         tries = 0
         while not self._closed:
             refused = False
-            slot = min(self._slots, key=lambda slot: slot.under_way)
+            slot = min(self._slots, key=lambda slot: slot.in_progress)
             server = self._target()
-            slot.under_way += 1
+            slot.in_progress += 1
             try:
                 if server is None:
                     failure = "no controller is known"
                 else:
                     connection = await slot.open(server)
-                    answer = await connection.ask(request, response, timeout_ms=self._settings.request_timeout_ms)
-                    if getattr(answer, "error_code", ErrorCode.NONE) not in _ASK_ANOTHER:
+                    reply = await connection.query(request, response, timeout_ms=self._settings.request_timeout_ms)
+                    if getattr(reply, "error_code", ErrorCode.NONE) not in _TRY_ANOTHER:
                         self._succeed(server)
-                        return answer
+                        return reply
                     failure = f"{server} is not the active controller"
             except UnservedApiError as error:
                 raise UnservedByControllerError(str(error)) from None
             except ClientError as error:
                 failure, refused = str(error), isinstance(error, AuthenticationError)
             finally:
-                slot.under_way -= 1
+                slot.in_progress -= 1
             self._fail(server, failure)
             tries += 1
             rest_ms = self._settings.retry_backoff_ms * (1 if tries < _TRIES_OF_AN_ELECTION else _LATER)
@@ -168,7 +168,7 @@ class NodeToControllerChannel:
 
     def _give_up(self, slot: KeptConnection, connection: Connection) -> None:
         """Close a connection to a former leader with requests in flight: a suspended process never responds."""
-        if slot.connection is connection and slot.under_way:
+        if slot.connection is connection and slot.in_progress:
             ending = asyncio.ensure_future(connection.close())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)

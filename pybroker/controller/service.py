@@ -32,12 +32,12 @@ from pybroker.controller.quorum.replicas import Replicas
 from pybroker.controller.quorum.snapshot.checkpointer import Checkpointer
 from pybroker.controller.quorum.snapshot.snapshot_fetch import SnapshotSource, fetch_snapshot
 from pybroker.controller.quorum.snapshot.snapshots import newest_snapshot, open_snapshot, read_snapshot
+from pybroker.controller.quorum.transport.announced_replicas import AnnouncedReplica
 from pybroker.controller.quorum.transport.frames import check_frame
-from pybroker.controller.quorum.transport.guests import Guest
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter
 from pybroker.controller.quorum.voters.voter_changes import VoterChanges
+from pybroker.controller.quorum.voters.voter_maintenance import VoterMaintenance, supported_kraft_versions
 from pybroker.controller.quorum.voters.voter_set import VoterEndpoint, VoterSet
-from pybroker.controller.quorum.voters.voter_upkeep import VoterUpkeep, supported_kraft_versions
 from pybroker.machine.runner import ClosedError, Runner, UnwritableError
 from pybroker.metadata.features import RECORD_VERSIONS
 from pybroker.metadata.image import NO_LEADER, ScramImage
@@ -101,7 +101,7 @@ class Controller:
         self._formatted_scram = ScramImage()
         self._voter: Voter
         self._driver: Driver
-        self._upkeep: VoterUpkeep
+        self._maintenance: VoterMaintenance
         self.voters: VoterChanges
         """Changes of the voter set, which the leader decides on."""
         # Done when the first election is decided, or when the previous controller ends.
@@ -126,9 +126,9 @@ class Controller:
         reach = self._on_reach
         events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, reach)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
-        ask_versions = partial(supported_kraft_versions, security=self._quorum.security)
-        self.voters = VoterChanges(self._quorum, self._driver, ask_versions)
-        self._upkeep = VoterUpkeep(self._quorum, self._driver, self.voters)
+        query_versions = partial(supported_kraft_versions, security=self._quorum.security)
+        self.voters = VoterChanges(self._quorum, self._driver, query_versions)
+        self._maintenance = VoterMaintenance(self._quorum, self._driver, self.voters)
 
     async def start(self) -> None:
         """Take part in elections. The only voter of a quorum is the leader when this returns.
@@ -139,7 +139,7 @@ class Controller:
         if not is_alone:
             self._publish()  # the content of the snapshot; the first commit may take long
         self._driver.start()
-        self._upkeep.start()
+        self._maintenance.start()
         if is_alone:
             await self._settled
 
@@ -166,13 +166,13 @@ class Controller:
         if request.listeners and self._voter.is_dynamic:
             where = [VoterEndpoint(one.name, one.host, one.port) for one in request.listeners]
             seen_s = asyncio.get_running_loop().time()
-            self._driver.greet(key, Guest(request.from_id, request.from_directory_id, where[0], seen_s))
+            self._driver.greet(key, AnnouncedReplica(request.from_id, request.from_directory_id, where[0], seen_s))
         self._driver.take(key, request.messages)
         self._replicas.note_progress(self._voter.progress(), self._voter.last_index, _wall_clock_ms())
 
     async def stop(self) -> None:
         """Finish the work in progress, then close the log. Later calls raise `NotControllerError`."""
-        await self._upkeep.stop()
+        await self._maintenance.stop()
         self._resign()
         if self._closing:
             # Work that waits for a lost majority ends with the driver.
@@ -294,7 +294,7 @@ class Controller:
             high_watermark=self._driver.committed_offset,
             log_end_offset=end_offset,
             voters=self._replicas.voters(voter.voters, voter.key, progress, end_offset, now_ms),
-            observers=self._replicas.observers(voter.voters, self._driver.guests.all, progress, now_ms),
+            observers=self._replicas.observers(voter.voters, self._driver.announced.all, progress, now_ms),
             endpoints={one.node_id: one.endpoints for one in voter.voters.voters},
         )
 

@@ -23,14 +23,14 @@ def check_authorizer(context: RequestContext) -> None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
-def read_filter(asked: DeleteAclsFilter | DescribeAclsRequest) -> Filter:
+def read_filter(requested: DeleteAclsFilter | DescribeAclsRequest) -> Filter:
     """Return the filter of a request."""
     return Filter(
-        asked.resource_type_filter,
-        asked.resource_name_filter,
-        asked.pattern_type_filter,
-        asked.principal_filter,
-        asked.host_filter,
-        asked.operation,
-        asked.permission_type,
+        requested.resource_type_filter,
+        requested.resource_name_filter,
+        requested.pattern_type_filter,
+        requested.principal_filter,
+        requested.host_filter,
+        requested.operation,
+        requested.permission_type,
     )

@@ -61,8 +61,8 @@ def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: BrokerContext) 
     partition = OFFSETS_TOPIC, context.services.groups.partition_for(request.group_id)
     identity = ProducerIdentity(request.producer_id, request.producer_epoch)
     event = AddPartitions(request.transactional_id, identity, frozenset((partition,)), client_version=0)
-    return context.services.transactions.submit(request.transactional_id, event).through(_answer)
+    return context.services.transactions.submit(request.transactional_id, event).through(_respond)
 
 
-def _answer(_added: None) -> AddOffsetsToTxnResponse:
+def _respond(_added: None) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse()

@@ -124,12 +124,12 @@ def add_partitions_to_txn(
     if not allowed_on_cluster(context, Operation.CLUSTER_ACTION):
         raise denial(ResourceType.CLUSTER)
     if _are_many(request.transactions):
-        return _ask_about_many(request.transactions, context)
-    asked = _Asked(request.transactions, context, {})
-    reply = asked.settled.through(
-        lambda _: AddPartitionsToTxnResponse(results_by_transaction=whole(asked.build_results()))
+        return _query_about_many(request.transactions, context)
+    requested = _Requested(request.transactions, context, {})
+    reply = requested.settled.through(
+        lambda _: AddPartitionsToTxnResponse(results_by_transaction=whole(requested.build_results()))
     )
-    whole(asked.begin())
+    whole(requested.begin())
     return reply
 
 
@@ -174,7 +174,7 @@ def _submit(request: AddPartitionsToTxnRequest, partitions: frozenset[Partition]
     return context.services.transactions.add(event)
 
 
-async def _ask_about_many(
+async def _query_about_many(
     transactions: Sequence[AddPartitionsToTxnTransaction], context: BrokerContext
 ) -> AddPartitionsToTxnResponse:
     """Process many transactions in parts, so that the loop serves other requests in between."""
@@ -182,15 +182,15 @@ async def _ask_about_many(
     overdue: dict[int, int] = {}
     results: list[AddPartitionsToTxnResult] = []
     for some in parts(transactions, lambda one: 1 + _weight(one.topics), most=_AT_ONCE):
-        asked = _Asked(some, context, overdue)
-        await slices.run(asked.begin())
-        await asked.settled
-        results += await slices.run(asked.build_results())
+        requested = _Requested(some, context, overdue)
+        await slices.run(requested.begin())
+        await requested.settled
+        results += await slices.run(requested.build_results())
         await asyncio.sleep(0)
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-class _Asked:
+class _Requested:
     """A brokers' query about some transactions, until each has its outcome."""
 
     def __init__(
@@ -213,19 +213,19 @@ class _Asked:
     def begin(self) -> Sliced[None]:
         """Submit all transactions. The failure of one does not affect the others."""
         coordinator = self._context.services.transactions
-        for place, asked in enumerate(self._transactions):
+        for place, requested in enumerate(self._transactions):
             refused = None
-            if not _are_possible(asked.topics, self._context, None):
-                refused = yield from _refused(asked.topics, self._context, None)
-            code = self._code_without_asking(asked)
+            if not _are_possible(requested.topics, self._context, None):
+                refused = yield from _refused(requested.topics, self._context, None)
+            code = self._code_without_querying(requested)
             if refused is not None:
                 self._note(place, refused)
             elif code is not ErrorCode.NONE:
                 self._note(place, code)
             else:
-                partitions = yield from _partitions(asked.topics)
+                partitions = yield from _partitions(requested.topics)
                 try:
-                    reply = coordinator.submit(asked.transactional_id, self._event(asked, partitions))
+                    reply = coordinator.submit(requested.transactional_id, self._event(requested, partitions))
                 except Exception as error:  # noqa: BLE001 - handled like an error of the reply
                     self._complete(place, None, error)
                 else:
@@ -236,28 +236,30 @@ class _Asked:
     def build_results(self) -> Sliced[list[AddPartitionsToTxnResult]]:
         """Return the results of all transactions, in their order."""
         results = []
-        for asked, outcome in zip(self._transactions, self._outcomes, strict=True):
-            topics = outcome if isinstance(outcome, list) else (yield from _build(asked.topics, outcome))
-            results.append(AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topics))
+        for requested, outcome in zip(self._transactions, self._outcomes, strict=True):
+            topics = outcome if isinstance(outcome, list) else (yield from _build(requested.topics, outcome))
+            results.append(AddPartitionsToTxnResult(transactional_id=requested.transactional_id, topic_results=topics))
             yield
         return results
 
-    def _code_without_asking(self, asked: AddPartitionsToTxnTransaction) -> int:
-        if not asked.transactional_id:
+    def _code_without_querying(self, requested: AddPartitionsToTxnTransaction) -> int:
+        if not requested.transactional_id:
             return ErrorCode.INVALID_REQUEST
         if not self._overdue:
             return ErrorCode.NONE
-        partition = self._context.services.transactions.partition_for(asked.transactional_id)
+        partition = self._context.services.transactions.partition_for(requested.transactional_id)
         return self._overdue.get(partition, ErrorCode.NONE)
 
     def _event(
-        self, asked: AddPartitionsToTxnTransaction, partitions: frozenset[Partition]
+        self, requested: AddPartitionsToTxnTransaction, partitions: frozenset[Partition]
     ) -> AddPartitions | VerifyPartitions:
-        identity = ProducerIdentity(asked.producer_id, asked.producer_epoch)
-        if asked.verify_only:
-            return VerifyPartitions(asked.transactional_id, identity, partitions)
+        identity = ProducerIdentity(requested.producer_id, requested.producer_epoch)
+        if requested.verify_only:
+            return VerifyPartitions(requested.transactional_id, identity, partitions)
         bumps_epoch = self._context.version >= _FIRST_VERSION_WITH_EPOCH_BUMP
-        return AddPartitions(asked.transactional_id, identity, partitions, _TRANSACTION_VERSION if bumps_epoch else 0)
+        return AddPartitions(
+            requested.transactional_id, identity, partitions, _TRANSACTION_VERSION if bumps_epoch else 0
+        )
 
     def _complete(self, place: int, codes: Mapping[Partition, int] | None, error: Exception | None) -> None:
         """Record the coordinator's result: the codes of verified partitions, or None for added ones."""

@@ -72,7 +72,7 @@ async def alter_partition(request: AlterPartitionRequest, context: ControllerCon
     results = await context.services.controller.own().alter_partitions(request.broker_id, request.broker_epoch, changes)
     if any(result.error_code is ErrorCode.STALE_BROKER_EPOCH for result in results):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
-    return AlterPartitionResponse(topics=await slices.run(_answer(results)))
+    return AlterPartitionResponse(topics=await slices.run(_respond(results)))
 
 
 def _changes(request: AlterPartitionRequest, *, with_epochs: bool) -> Sliced[list[InSyncChange]]:
@@ -85,7 +85,7 @@ def _changes(request: AlterPartitionRequest, *, with_epochs: bool) -> Sliced[lis
     return changes
 
 
-def _answer(results: Iterable[InSyncResult]) -> Sliced[list[AlteredTopicData]]:
+def _respond(results: Iterable[InSyncResult]) -> Sliced[list[AlteredTopicData]]:
     topics = []
     for topic_id, some in groupby(results, key=lambda result: result.topic_id):
         partitions = yield from each(_altered, some)

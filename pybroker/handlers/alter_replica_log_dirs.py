@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
     from pybroker.handlers.errors import WireError
 
-_Asked = dict[tuple[str, int], str]
+_Requested = dict[tuple[str, int], str]
 """The target path of each partition."""
 
 
-def _asked(request: AlterReplicaLogDirsRequest) -> _Asked:
+def _requested(request: AlterReplicaLogDirsRequest) -> _Requested:
     return {
         (topic.name, index): directory.path
         for directory in request.dirs
@@ -66,7 +66,7 @@ def _asked(request: AlterReplicaLogDirsRequest) -> _Asked:
     }
 
 
-def _answer(codes: Mapping[tuple[str, int], ErrorCode]) -> AlterReplicaLogDirsResponse:
+def _respond(codes: Mapping[tuple[str, int], ErrorCode]) -> AlterReplicaLogDirsResponse:
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         topic = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name, partitions=[]))
@@ -75,7 +75,7 @@ def _answer(codes: Mapping[tuple[str, int], ErrorCode]) -> AlterReplicaLogDirsRe
 
 
 def _failed(request: AlterReplicaLogDirsRequest, _version: int, error: WireError) -> AlterReplicaLogDirsResponse:
-    return _answer(dict.fromkeys(_asked(request), error.code))
+    return _respond(dict.fromkeys(_requested(request), error.code))
 
 
 @handles(AlterReplicaLogDirsRequest, requires=[of_request(Operation.ALTER, ResourceType.CLUSTER)], failed=_failed)
@@ -87,7 +87,7 @@ async def alter_replica_log_dirs(
 
 
 def _begin(request: AlterReplicaLogDirsRequest, context: BrokerContext) -> AlterReplicaLogDirsResponse:
-    return _answer({key: _move(*key, path, context) for key, path in _asked(request).items()})
+    return _respond({key: _move(*key, path, context) for key, path in _requested(request).items()})
 
 
 def _move(topic: str, index: int, path: str, context: BrokerContext) -> ErrorCode:

@@ -12,7 +12,7 @@ Behaviour
       kraft.version if the log contains the voter set (KIP-853).
     - The client telemetry APIs are omitted without `telemetry.receivers`, as in Kafka without a plug-in.
     - A software name or version with invalid characters (KIP-511) is rejected with INVALID_REQUEST.
-    - On broker listeners, the data plane sends the same responses (`encoded_answers`). This handler serves unusual
+    - On broker listeners, the data plane sends the same responses (`encoded_responses`). This handler serves unusual
       requests there, and all requests on controller listeners.
 
 Version notes
@@ -100,7 +100,7 @@ def api_versions(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
     return _build_response(context.image, version, context.role, unserved)
 
 
-def encoded_answers(image: MetadataImage, unserved: Collection[int] = ()) -> dict[int, bytes]:
+def encoded_responses(image: MetadataImage, unserved: Collection[int] = ()) -> dict[int, bytes]:
     """Return the response of every version, from the bytes after the correlation id.
 
     It is the same for every valid request on broker listeners. API keys in `unserved` are omitted.

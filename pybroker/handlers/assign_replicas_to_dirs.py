@@ -81,8 +81,8 @@ async def assign_replicas_to_dirs(
     )
 
 
-def _assigned(asked: TopicData, broker_id: int, image: MetadataImage) -> AssignedTopicData:
-    topic = image.topics.by_id.get(asked.topic_id)
+def _assigned(requested: TopicData, broker_id: int, image: MetadataImage) -> AssignedTopicData:
+    topic = image.topics.by_id.get(requested.topic_id)
 
     def fault(index: int) -> ErrorCode:
         if topic is None:
@@ -93,9 +93,9 @@ def _assigned(asked: TopicData, broker_id: int, image: MetadataImage) -> Assigne
         return ErrorCode.NONE if broker_id in partition.replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     return AssignedTopicData(
-        topic_id=asked.topic_id,
+        topic_id=requested.topic_id,
         partitions=[
             AssignedPartitionData(partition_index=one.partition_index, error_code=fault(one.partition_index))
-            for one in asked.partitions
+            for one in requested.partitions
         ],
     )

@@ -138,13 +138,13 @@ async def change_configs(
     services = context.services
     outcomes: list[WireError | None] = await services.slices.run(_refusals(resources, fault_of, context))
     outcomes = [outcome or alter_here(resource) for outcome, resource in zip(outcomes, resources, strict=True)]
-    asked = [index for index, outcome in enumerate(outcomes) if outcome is None]
-    if asked:
-        changes = await services.slices.run(each(change_of, [resources[index] for index in asked]))
+    requested = [index for index, outcome in enumerate(outcomes) if outcome is None]
+    if requested:
+        changes = await services.slices.run(each(change_of, [resources[index] for index in requested]))
         results = await services.controller.own().alter_configs(changes, validate_only=validate_only)
         if not validate_only:
             await services.publisher.published(services.image().offset)
-        for index, result in zip(asked, results, strict=True):
+        for index, result in zip(requested, results, strict=True):
             outcomes[index] = WireError(result.error_code, result.error_message)
     return [outcome or WireError(ErrorCode.NONE, None) for outcome in outcomes]
 

@@ -38,7 +38,7 @@ from pybroker.protocol.messages.consumer_group_describe import (
 )
 from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> Des
         for assignment in (member.assignment, member.target_assignment)
         for topic in assignment.topic_partitions
     }
-    if all(may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False) for name in topics):
+    if all(may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_requested=False) for name in topics):
         return group
     words = "The group has described topic(s) that the client is not authorized to describe."
     return DescribedGroup(group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=words)
@@ -75,7 +75,7 @@ def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> Des
     ConsumerGroupDescribeRequest,
     requires=[
         of_items(Operation.DESCRIBE, ResourceType.GROUP, select(ConsumerGroupDescribeRequest.group_ids)),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC),
     ],
     failed=_failed,
 )
@@ -86,10 +86,12 @@ async def consumer_group_describe(
     if context.image.features.levels.get(GROUP_VERSION, 0) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     coordinator = context.services.groups
-    asked = dict.fromkeys(request.group_ids)
-    nameless = _refused((group_id for group_id in asked if not group_id), WireError(ErrorCode.INVALID_GROUP_ID, None))
+    requested = dict.fromkeys(request.group_ids)
+    nameless = _refused(
+        (group_id for group_id in requested if not group_id), WireError(ErrorCode.INVALID_GROUP_ID, None)
+    )
     described = {group.group_id: group for group in nameless}
-    named = (group_id for group_id in asked if group_id)
+    named = (group_id for group_id in requested if group_id)
     for partition, group_ids in await context.services.slices.run(by_partition(named, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeConsumerGroups(group_ids))
@@ -102,4 +104,4 @@ async def consumer_group_describe(
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
                 group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
-    return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in asked])
+    return ConsumerGroupDescribeResponse(groups=[described[group_id] for group_id in requested])

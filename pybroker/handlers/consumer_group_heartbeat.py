@@ -37,7 +37,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_request
+from pybroker.security.requirements import of_request, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _failed(_request: ConsumerGroupHeartbeatRequest, _version: int, error: WireE
         of_request(
             Operation.DESCRIBE, ResourceType.TOPIC, select(ConsumerGroupHeartbeatRequest.subscribed_topic_names)
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="the member subscribes to a pattern"),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="the member subscribes to a pattern"),
     ],
     failed=_failed,
 )

@@ -53,7 +53,7 @@ from pybroker.protocol.messages.create_topics import (
 )
 from pybroker.security.mutation_quotas import say_wait
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _failed_topic(name: str, error: WireError) -> CreatableTopicResult:
             select(CreateTopicsRequest.topics, CreatableTopic.name),
             unless=Operation.CREATE,
         ),
-        of_answer(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+        of_response(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
     ],
     failed=_failed,
     listeners=ListenerRole.BOTH,
@@ -144,7 +144,7 @@ def _describe(
     if failure is not None:
         words = f"topic {result.name} was created, but {failure}"
         return _failed_topic(result.name, WireError(ErrorCode.KAFKA_STORAGE_ERROR, words))
-    if not may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name, is_asked=False):
+    if not may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name, is_requested=False):
         return CreatableTopicResult(
             name=result.name,
             topic_id=result.topic_id,

@@ -54,8 +54,8 @@ async def delete_groups(request: DeleteGroupsRequest, context: BrokerContext) ->
     """Delete groups, in the order of the request."""
     coordinator = context.services.groups
     deleted: dict[str, DeletableGroupResult] = {}
-    asked = dict.fromkeys(request.groups_names)
-    for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
+    requested = dict.fromkeys(request.groups_names)
+    for partition, group_ids in await context.services.slices.run(by_partition(requested, coordinator)):
         while group_ids:
             try:
                 results = await coordinator.submit_to(partition, DeleteGroups(group_ids))
@@ -63,4 +63,4 @@ async def delete_groups(request: DeleteGroupsRequest, context: BrokerContext) ->
                 results = _refused(group_ids, wire_error(error).code)
             deleted.update((result.group_id, result) for result in results)
             group_ids = group_ids[len(results) :]
-    return DeleteGroupsResponse(results=[deleted[group_id] for group_id in asked])
+    return DeleteGroupsResponse(results=[deleted[group_id] for group_id in requested])

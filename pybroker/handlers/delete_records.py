@@ -93,26 +93,26 @@ async def delete_records(request: DeleteRecordsRequest, context: BrokerContext) 
     """Move each log start offset independently, write all of them to disk together, and wait for the other replicas."""
     began = time.monotonic()
     loop = asyncio.get_running_loop()
-    asked = _distinct(request)
-    outcomes = await loop.run_in_executor(None, _delete, asked, context)
+    requested = _distinct(request)
+    outcomes = await loop.run_in_executor(None, _delete, requested, context)
     left_s = request.timeout_ms / 1000 - (time.monotonic() - began)
     deletions = [(one.partition, one.offset) for one in outcomes if isinstance(one, _Moved)]
     replicated = iter(await context.services.deletions.replicated(deletions, left_s))
-    answers = iter([_answer(one, replicated) if isinstance(one, _Moved) else one for one in outcomes])
+    responses = iter([_respond(one, replicated) if isinstance(one, _Moved) else one for one in outcomes])
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(name=name, partitions=[next(answers) for _ in partitions])
-            for name, partitions in asked.items()
+            DeleteRecordsTopicResult(name=name, partitions=[next(responses) for _ in partitions])
+            for name, partitions in requested.items()
         ]
     )
 
 
 def _distinct(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
     """Return the last entry of each partition, by topic."""
-    asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        asked.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
-    return asked
+        requested.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
+    return requested
 
 
 class _Moved(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ class _Moved(msgspec.Struct, frozen=True):
     offset: int
 
 
-def _answer(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartitionResult:
+def _respond(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartitionResult:
     deleted = next(replicated)
     return DeleteRecordsPartitionResult(
         partition_index=moved.partition.index, low_watermark=deleted.low_watermark, error_code=deleted.error_code
@@ -130,26 +130,28 @@ def _answer(moved: _Moved, replicated: Iterator[Deleted]) -> DeleteRecordsPartit
 
 
 def _delete(
-    asked: Mapping[str, Mapping[int, DeleteRecordsPartition]], context: BrokerContext
+    requested: Mapping[str, Mapping[int, DeleteRecordsPartition]], context: BrokerContext
 ) -> list[_Moved | DeleteRecordsPartitionResult]:
-    outcomes = [_move(name, one, context) for name, partitions in asked.items() for one in partitions.values()]
+    outcomes = [_move(name, one, context) for name, partitions in requested.items() for one in partitions.values()]
     if not context.services.partitions.write_log_starts():
         # A crash would restore the records, so the client must retry.
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log start offsets cannot be written; {limits()}")
     return outcomes
 
 
-def _move(topic: str, asked: DeleteRecordsPartition, context: BrokerContext) -> _Moved | DeleteRecordsPartitionResult:
+def _move(
+    topic: str, requested: DeleteRecordsPartition, context: BrokerContext
+) -> _Moved | DeleteRecordsPartitionResult:
     try:
-        partition = _leading(topic, asked.partition_index, context)
+        partition = _leading(topic, requested.partition_index, context)
         epoch, high_watermark = partition.leader_epoch, partition.high_watermark
-        offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+        offset = high_watermark if requested.offset == HIGH_WATERMARK else requested.offset
         if not 0 <= offset <= high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
         still_leads(partition, epoch)
         context.services.retention.delete_records(partition, offset)
     except (ApiError, OSError) as error:
-        return _refused(asked.partition_index, wire_error(error).code)
+        return _refused(requested.partition_index, wire_error(error).code)
     return _Moved(partition, offset)
 
 

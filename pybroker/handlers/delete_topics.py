@@ -61,10 +61,10 @@ _FIRST_VERSION_WITH_THROTTLING = 5
 
 
 def _failed(request: DeleteTopicsRequest, _version: int, error: WireError) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(responses=[_result(topic.name, topic.topic_id, error) for topic in _asked(request)])
+    return DeleteTopicsResponse(responses=[_result(topic.name, topic.topic_id, error) for topic in _requested(request)])
 
 
-def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+def _requested(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
 
 
@@ -104,7 +104,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         is_known = context.version >= _FIRST_VERSION_WITH_DELETION_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _failed(request, context.version, WireError(code, None))
-    responses, wanted = await services.slices.run(_sort_out(_asked(request)))
+    responses, wanted = await services.slices.run(_sort_out(_requested(request)))
     times = Counter(wanted)
     results, wait_ms = await within_quota(
         context,
@@ -139,11 +139,11 @@ async def _there(context: RequestContext, topics: Sequence[str | bytes]) -> list
     ]
 
 
-def _sort_out(asked: list[DeleteTopicState]) -> Sliced[tuple[list[DeletableTopicResult], list[str | bytes]]]:
+def _sort_out(requested: list[DeleteTopicState]) -> Sliced[tuple[list[DeletableTopicResult], list[str | bytes]]]:
     """Return the results of invalid entries, and the topics to delete by name or id."""
     refused: list[DeletableTopicResult] = []
     wanted: list[str | bytes] = []
-    for topic in asked:
+    for topic in requested:
         yield
         if topic.name is None and topic.topic_id == ZERO_UUID:
             error = WireError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")

@@ -32,9 +32,9 @@ from pybroker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from pybroker.security.authorizer import NOT_ASKED, authorized_operations
+from pybroker.security.authorizer import NOT_REQUESTED, authorized_operations
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer
+from pybroker.security.requirements import of_response
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
@@ -51,17 +51,19 @@ def _failed(_request: DescribeClusterRequest, _version: int, error: WireError) -
 
 @handles(
     DescribeClusterRequest,
-    requires=[of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="its authorized operations are asked for")],
+    requires=[of_response(Operation.DESCRIBE, ResourceType.CLUSTER, when="its authorized operations are asked for")],
     failed=_failed,
     listeners=ListenerRole.BOTH,
 )
 def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     """Describe the cluster with the endpoints of the request's listener."""
-    asked, here = request.endpoint_type, _BROKERS if context.role is ListenerRole.BROKER else _CONTROLLERS
-    if asked not in _TYPES:
-        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}")
-    if asked != here:
-        words = f"The request was sent to an endpoint of type {_TYPES[here]}, but we wanted one of type {_TYPES[asked]}"
+    requested, here = request.endpoint_type, _BROKERS if context.role is ListenerRole.BROKER else _CONTROLLERS
+    if requested not in _TYPES:
+        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {requested}")
+    if requested != here:
+        words = (
+            f"The request was sent to an endpoint of type {_TYPES[here]}, but we wanted one of type {_TYPES[requested]}"
+        )
         raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, words)
     if here == _CONTROLLERS:
         return _controllers(request, context)
@@ -81,7 +83,7 @@ def describe_cluster(request: DescribeClusterRequest, context: RequestContext) -
         cluster_authorized_operations=(
             authorized_operations(context, ResourceType.CLUSTER)
             if request.include_cluster_authorized_operations
-            else NOT_ASKED
+            else NOT_REQUESTED
         ),
     )
 
@@ -103,6 +105,6 @@ def _controllers(request: DescribeClusterRequest, context: RequestContext) -> De
         cluster_authorized_operations=(
             authorized_operations(context, ResourceType.CLUSTER)
             if request.include_cluster_authorized_operations
-            else NOT_ASKED
+            else NOT_REQUESTED
         ),
     )

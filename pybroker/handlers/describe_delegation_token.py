@@ -35,7 +35,7 @@ from pybroker.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenResponse,
 )
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer
+from pybroker.security.requirements import of_response
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -56,8 +56,8 @@ def _failed(
 @handles(
     DescribeDelegationTokenRequest,
     requires=[
-        of_answer(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
-        of_answer(Operation.DESCRIBE_TOKENS, ResourceType.USER),
+        of_response(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
+        of_response(Operation.DESCRIBE_TOKENS, ResourceType.USER),
     ],
     failed=_failed,
 )
@@ -69,16 +69,16 @@ def describe_delegation_token(request: DescribeDelegationTokenRequest, context: 
 
 
 def _describe(
-    asked: list[DescribeDelegationTokenOwner] | None, tokens: DelegationTokens, context: BrokerContext
+    requested: list[DescribeDelegationTokenOwner] | None, tokens: DelegationTokens, context: BrokerContext
 ) -> Sliced[DescribeDelegationTokenResponse]:
     owners = set()
-    for one in asked or ():
+    for one in requested or ():
         owners.add(f"{one.principal_type}:{one.principal_name}")
         yield
     described = []
-    for token in context.image.delegation_tokens.by_id.values() if asked is None or owners else ():
+    for token in context.image.delegation_tokens.by_id.values() if requested is None or owners else ():
         yield
-        if (asked is None or not owners.isdisjoint(_parties(token))) and _may_know(token, context):
+        if (requested is None or not owners.isdisjoint(_parties(token))) and _may_know(token, context):
             described.append(_described(token, tokens))
     return DescribeDelegationTokenResponse(tokens=described)
 
@@ -90,8 +90,8 @@ def _parties(token: DelegationToken) -> tuple[str, ...]:
 def _may_know(token: DelegationToken, context: BrokerContext) -> bool:
     return (
         str(context.principal) in _parties(token)
-        or may(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, is_asked=False)
-        or may(context, Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner, is_asked=False)
+        or may(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, is_requested=False)
+        or may(context, Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner, is_requested=False)
     )
 
 

@@ -57,8 +57,8 @@ async def describe_groups(request: DescribeGroupsRequest, context: BrokerContext
     """Describe groups, in the order of the request, each once."""
     coordinator = context.services.groups
     described: dict[str, DescribedGroup] = {}
-    asked = dict.fromkeys(request.groups)
-    for partition, group_ids in await context.services.slices.run(by_partition(asked, coordinator)):
+    requested = dict.fromkeys(request.groups)
+    for partition, group_ids in await context.services.slices.run(by_partition(requested, coordinator)):
         try:
             groups = await coordinator.submit_to(partition, DescribeGroups(group_ids, context.version))
         except CoordinatorError as error:
@@ -68,4 +68,4 @@ async def describe_groups(request: DescribeGroupsRequest, context: BrokerContext
         for group in described.values():
             if group.error_code == ErrorCode.NONE:
                 group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
-    return DescribeGroupsResponse(groups=[described[group_id] for group_id in asked])
+    return DescribeGroupsResponse(groups=[described[group_id] for group_id in requested])

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pybroker.storage.moves import Move
     from pybroker.storage.native import Partition
 
-_Asked = dict[str, set[int]]
+_Requested = dict[str, set[int]]
 
 
 class _Replica(NamedTuple):
@@ -81,11 +81,11 @@ def _failed(_request: DescribeLogDirsRequest, _version: int, error: WireError) -
 @handles(DescribeLogDirsRequest, requires=[of_request(Operation.DESCRIBE, ResourceType.CLUSTER)], failed=_failed)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: BrokerContext) -> DescribeLogDirsResponse:
     """Describe each directory independently."""
-    asked: dict[str, set[int]] | None = None
+    requested: dict[str, set[int]] | None = None
     if request.topics is not None:
-        asked = {}
+        requested = {}
         for topic in request.topics:
-            asked.setdefault(topic.topic, set()).update(topic.partitions)
+            requested.setdefault(topic.topic, set()).update(topic.partitions)
     # Read first, so that a log whose move completes meanwhile is not listed as a future replica too.
     moves = context.services.moves.all()
     return DescribeLogDirsResponse(
@@ -94,7 +94,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: BrokerContext) -
                 directory.path,
                 directory.offline,
                 _replicas(partitions, [move for move in moves if move.target is directory]),
-                asked,
+                requested,
             )
             for directory, partitions in context.services.partitions.by_directory().items()
         ]
@@ -108,7 +108,9 @@ def _replicas(partitions: list[Partition], moves: list[Move]) -> list[_Replica]:
     ]
 
 
-def _describe(path: Path, offline: bool, replicas: list[_Replica], asked: _Asked | None) -> DescribeLogDirsResult:
+def _describe(
+    path: Path, offline: bool, replicas: list[_Replica], requested: _Requested | None
+) -> DescribeLogDirsResult:
     if offline:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path))
     try:
@@ -118,7 +120,9 @@ def _describe(path: Path, offline: bool, replicas: list[_Replica], asked: _Asked
     return DescribeLogDirsResult(
         log_dir=str(path),
         topics=_topics(
-            replica for replica in replicas if asked is None or replica.partition.index in asked.get(replica.topic, ())
+            replica
+            for replica in replicas
+            if requested is None or replica.partition.index in requested.get(replica.topic, ())
         ),
         total_bytes=volume.total,
         usable_bytes=volume.usable,

@@ -77,11 +77,11 @@ def describe_producers(request: DescribeProducersRequest, context: BrokerContext
 
 
 def _look_up_all(request: DescribeProducersRequest, context: BrokerContext) -> Sliced[DescribeProducersResponse]:
-    asked: dict[str, dict[int, None]] = {}
+    requested: dict[str, dict[int, None]] = {}
     for topic in request.topics:
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        requested.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     topics = []
-    for name, indexes in asked.items():
+    for name, indexes in requested.items():
         partitions = []
         for index in indexes:
             described = yield from _describe(name, index, context)

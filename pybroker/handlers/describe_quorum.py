@@ -66,8 +66,8 @@ def _failed(_request: DescribeQuorumRequest, _version: int, error: WireError) ->
 )
 def describe_quorum(request: DescribeQuorumRequest, context: RequestContext) -> DescribeQuorumResponse:
     """Describe the quorum."""
-    asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
-    if len(request.topics) != 1 or asked != [(_METADATA, 0)]:
+    requested = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    if len(request.topics) != 1 or requested != [(_METADATA, 0)]:
         return DescribeQuorumResponse(topics=_unknown(request))
     quorum = context.services.controller.own().quorum_state()
     partition = DescribedPartitionData(

@@ -49,7 +49,7 @@ from pybroker.protocol.messages.describe_topic_partitions import (
 )
 from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _failed(
         of_items(
             Operation.DESCRIBE, ResourceType.TOPIC, select(DescribeTopicPartitionsRequest.topics, TopicRequest.name)
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
     ],
     failed=_failed,
     judges_itself=True,
@@ -98,7 +98,7 @@ def _describe_all(
     hides = context.authorizer is not None
     for name in names:
         yield
-        if hides and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=bool(request.topics)):
+        if hides and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_requested=bool(request.topics)):
             # Topics of the request are rejected without revealing whether they exist; others are omitted.
             if request.topics:
                 response.topics.append(_hidden(name))
@@ -124,9 +124,9 @@ def _describe_all(
 def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> list[str]:
     """Return the names to describe from the cursor on, in order. Raises ApiError for an invalid cursor."""
     cursor = request.cursor
-    asked = {topic.name for topic in request.topics}
+    requested = {topic.name for topic in request.topics}
     if cursor is not None:
-        if asked and cursor.topic_name not in asked:
+        if requested and cursor.topic_name not in requested:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
@@ -136,7 +136,7 @@ def _names(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> l
                 ErrorCode.INVALID_REQUEST,
                 f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}",
             )
-    names = asked or context.image.topics.by_name
+    names = requested or context.image.topics.by_name
     # For ASCII names, the default order is the same.
     ordered = sorted(names, key=None if all(map(str.isascii, names)) else _order)
     if cursor is None:

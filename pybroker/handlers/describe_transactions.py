@@ -38,7 +38,7 @@ from pybroker.protocol.messages.describe_transactions import (
     TransactionState,
 )
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _failed(request: DescribeTransactionsRequest, _version: int, error: WireErro
         of_items(
             Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, select(DescribeTransactionsRequest.transactional_ids)
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC),
     ],
     failed=_failed,
 )
@@ -111,7 +111,7 @@ def _topics(partitions: Set[tuple[str, int]], context: BrokerContext) -> Sliced[
     topics: dict[str, TopicData | None] = {}
     for name, index in sorted(partitions):
         if name not in topics:
-            is_known = may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False)
+            is_known = may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_requested=False)
             topics[name] = TopicData(topic=name, partitions=[]) if is_known else None
         topic = topics[name]
         if topic is not None:

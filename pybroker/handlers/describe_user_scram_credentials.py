@@ -61,8 +61,8 @@ def _build_response(
     request: DescribeUserScramCredentialsRequest, scram: ScramImage
 ) -> Sliced[DescribeUserScramCredentialsResponse]:
     times: dict[str, int] = {}
-    for asked in request.users or ():
-        times[asked.name] = times.get(asked.name, 0) + 1
+    for requested in request.users or ():
+        times[requested.name] = times.get(requested.name, 0) + 1
     names = times or dict.fromkeys(name for users in scram.by_mechanism.values() for name in users)
     results = []
     for name in names:

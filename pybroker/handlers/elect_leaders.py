@@ -80,8 +80,8 @@ def _failed(request: ElectLeadersRequest, version: int, error: WireError) -> Ele
 )
 async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Pass the request to the controller, and wait until its changes are applied here."""
-    asked = request.topic_partitions
-    if asked is not None and not asked:
+    requested = request.topic_partitions
+    if requested is not None and not requested:
         return ElectLeadersResponse()
     try:
         election_type = ElectionType(request.election_type)
@@ -89,7 +89,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
     services = context.services
     elected = await services.controller.own().elect_leaders(
-        election_type, None if asked is None else [(topic.topic, topic.partitions) for topic in asked]
+        election_type, None if requested is None else [(topic.topic, topic.partitions) for topic in requested]
     )
     if isinstance(elected, Result):
         raise ApiError(elected.error_code, elected.error_message)

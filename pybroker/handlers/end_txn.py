@@ -66,8 +66,8 @@ def end_txn(request: EndTxnRequest, context: BrokerContext) -> Reply:
         request.committed,
         _TRANSACTION_VERSION if context.version >= _FIRST_VERSION_WITH_EPOCH_BUMP else 0,
     )
-    return context.services.transactions.submit_with_id(event).through(_answer)
+    return context.services.transactions.submit_with_id(event).through(_respond)
 
 
-def _answer(next_one: ProducerIdentity) -> EndTxnResponse:
+def _respond(next_one: ProducerIdentity) -> EndTxnResponse:
     return EndTxnResponse(producer_id=next_one.producer_id, producer_epoch=next_one.producer_epoch)

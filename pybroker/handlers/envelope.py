@@ -55,7 +55,7 @@ _HEADER_VERSION = 1
 _PRINCIPAL_VERSION = 0
 _LARGE = 64 * 1024
 """Messages larger than this number of bytes are decoded outside the loop."""
-_LARGE_ANSWER = 256 * 1024
+_LARGE_RESPONSE = 256 * 1024
 """Responses larger than this number of bytes are encoded outside the loop."""
 
 
@@ -175,7 +175,7 @@ async def _encoded(response: Any, header: RequestHeader) -> bytes:
     """Return the bytes after the correlation id."""
     key, version = header.request_api_key, header.request_api_version
     schema = schema_of(response_class(key))
-    encoded = schema.encode_within(response, version, _LARGE_ANSWER)
+    encoded = schema.encode_within(response, version, _LARGE_RESPONSE)
     if encoded is None:
         encoded = await asyncio.to_thread(schema.encode, response, version)
     return response_prefix(key, version) + encoded

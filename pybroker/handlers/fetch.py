@@ -33,13 +33,13 @@ Not done
 
 from __future__ import annotations
 
-from pybroker.handlers.registry import answered_in_data_plane
+from pybroker.handlers.registry import responded_in_data_plane
 from pybroker.protocol.messages.fetch import FetchRequest, FetchTopic
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 from pybroker.security.selectors import select
 
-answered_in_data_plane(
+responded_in_data_plane(
     FetchRequest,
     requires=[
         of_items(

@@ -89,10 +89,10 @@ def fetch_metadata(request: FetchRequest, context: ControllerContext) -> FetchRe
     """Respond at once, or after the next commit."""
     if is_foreign(request.cluster_id, context):
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    asked = [(topic, partition) for topic in request.topics for partition in topic.partitions]
-    if len(request.topics) != 1 or len(asked) != 1:
+    requested = [(topic, partition) for topic in request.topics for partition in topic.partitions]
+    if len(request.topics) != 1 or len(requested) != 1:
         return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
-    [(topic, partition)] = asked
+    [(topic, partition)] = requested
     if not is_metadata_log(topic.topic, topic.topic_id, partition.partition):
         return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
     voter = context.services.voter

@@ -70,10 +70,10 @@ async def fetch_snapshot(request: FetchSnapshotRequest, context: ControllerConte
     """Read a part of the snapshot in a thread."""
     if is_foreign(request.cluster_id, context):
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    asked = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
-    if len(request.topics) != 1 or len(asked) != 1 or request.max_bytes <= 0:
+    requested = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
+    if len(request.topics) != 1 or len(requested) != 1 or request.max_bytes <= 0:
         return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
-    [(name, partition)] = asked
+    [(name, partition)] = requested
     found = FetchedPartitionSnapshot(
         index=partition.partition, snapshot_id=partition.snapshot_id, position=partition.position
     )
@@ -95,18 +95,18 @@ async def fetch_snapshot(request: FetchSnapshotRequest, context: ControllerConte
     return response
 
 
-def _read_piece(directory: Path, asked: PartitionSnapshot, limit: int, found: FetchedPartitionSnapshot) -> None:
+def _read_piece(directory: Path, requested: PartitionSnapshot, limit: int, found: FetchedPartitionSnapshot) -> None:
     """Set the part of the snapshot, or the error."""
-    wanted = asked.snapshot_id
+    wanted = requested.snapshot_id
     if wanted.end_offset < 0 or wanted.epoch < 0:
         found.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
         return
     try:
         with (directory / SnapshotId(wanted.end_offset, wanted.epoch).file_name).open("rb") as file:
             found.size = os.fstat(file.fileno()).st_size
-            if not 0 <= asked.position < found.size:
+            if not 0 <= requested.position < found.size:
                 found.error_code = ErrorCode.POSITION_OUT_OF_RANGE
                 return
-            found.unaligned_records = os.pread(file.fileno(), limit, asked.position)
+            found.unaligned_records = os.pread(file.fileno(), limit, requested.position)
     except FileNotFoundError:
         found.error_code = ErrorCode.SNAPSHOT_NOT_FOUND

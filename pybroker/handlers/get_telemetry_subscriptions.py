@@ -60,15 +60,15 @@ def get_telemetry_subscriptions(
     """Return the client's subscription."""
     telemetry = telemetry_of(context)
     try:
-        given = telemetry.ask(telemetry_client(request.client_instance_id, context), context.origin.connection)
+        given = telemetry.query(telemetry_client(request.client_instance_id, context), context.origin.connection)
     except RefusedError as refusal:
         raise ApiError(refusal.code, str(refusal)) from refusal
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=given.instance_id,
-        subscription_id=given.asked.subscription_id,
+        subscription_id=given.requested.subscription_id,
         accepted_compression_types=list(ACCEPTED_CODECS),
-        push_interval_ms=given.asked.interval_ms,
+        push_interval_ms=given.requested.interval_ms,
         telemetry_max_bytes=telemetry.max_bytes,
         delta_temporality=True,
-        requested_metrics=list(given.asked.metrics),
+        requested_metrics=list(given.requested.metrics),
     )

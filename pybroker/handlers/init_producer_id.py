@@ -83,7 +83,7 @@ def init_producer_id(
         had = ProducerIdentity(request.producer_id, request.producer_epoch)
         expected = None if request.producer_id == -1 else had
         event = InitProducerId(request.transactional_id, request.transaction_timeout_ms, expected)
-        return context.services.transactions.submit_with_id(event).through(_answer)
+        return context.services.transactions.submit_with_id(event).through(_respond)
     is_writer = allowed_on_any(context, Operation.WRITE, ResourceType.TOPIC)
     if not is_writer and not allowed_on_cluster(context, Operation.IDEMPOTENT_WRITE):
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -93,7 +93,7 @@ def init_producer_id(
     return _after_new_block(context)
 
 
-def _answer(given: ProducerIdentity | None) -> InitProducerIdResponse:
+def _respond(given: ProducerIdentity | None) -> InitProducerIdResponse:
     if given is None:
         return InitProducerIdResponse(error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.producer_epoch)

@@ -39,9 +39,11 @@ class _Items(msgspec.Struct, frozen=True):
     name: Callable[[Any], Any]
 
 
-def may(context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, is_asked: bool = True) -> bool:
+def may(
+    context: RequestContext, operation: Operation, kind: ResourceType, name: str, *, is_requested: bool = True
+) -> bool:
     """Return whether the client is authorized for an operation on a resource."""
-    return authorizer.allowed(context, operation, kind, name, is_asked=is_asked)
+    return authorizer.allowed(context, operation, kind, name, is_requested=is_requested)
 
 
 def may_by_id(context: RequestContext, operation: Operation, topic_id: bytes) -> bool:
@@ -79,7 +81,7 @@ def _refused(
     taken: set[tuple[str, int]] = set()
     for needed in requirements:
         if needed.unless is not None and authorizer.allowed(
-            context, needed.unless, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False
+            context, needed.unless, ResourceType.CLUSTER, CLUSTER_NAME, is_requested=False
         ):
             continue
         for list_name, place, name in _named(needed, request, context.version):
@@ -142,38 +144,38 @@ def _divide(
 ) -> Any:
     lists = {name for places in refused.values() for name in places}
     gone: dict[str, set[int]] = {name: set() for name in lists}
-    answers = []
+    responses = []
     for code, places in refused.items():
         some = {
             name: [item for place, item in enumerate(getattr(request, name)) if place in places.get(name, ())]
             for name in lists
         }
-        answers.append(failed(msgspec.structs.replace(request, **some), context.version, WireError(code, None)))
+        responses.append(failed(msgspec.structs.replace(request, **some), context.version, WireError(code, None)))
         for name, numbers in places.items():
             gone[name] |= numbers
     left = {
         name: [item for place, item in enumerate(getattr(request, name)) if place not in gone[name]] for name in lists
     }
     if not any(left.values()):
-        first, *others = answers
+        first, *others = responses
         return _joined(first, others)
     outcome = handle(msgspec.structs.replace(request, **left), context)
     if type(outcome) is Reply:
-        return _after(outcome, answers)
+        return _after(outcome, responses)
     if hasattr(outcome, "__await__"):
-        return _after(outcome, answers)
-    return _joined(outcome, answers)
+        return _after(outcome, responses)
+    return _joined(outcome, responses)
 
 
-async def _after(outcome: Any, answers: list[Any]) -> Any:
-    return _joined(await outcome, answers)
+async def _after(outcome: Any, responses: list[Any]) -> Any:
+    return _joined(await outcome, responses)
 
 
-def _joined(response: Any, answers: list[Any]) -> Any:
+def _joined(response: Any, responses: list[Any]) -> Any:
     """Append the items of other responses to the lists of `response`."""
-    for answer in answers:
+    for reply in responses:
         for name in response.__struct_fields__:
             items = getattr(response, name)
             if isinstance(items, list):
-                setattr(response, name, [*items, *getattr(answer, name)])
+                setattr(response, name, [*items, *getattr(reply, name)])
     return response

@@ -80,9 +80,9 @@ async def _leave_in_parts(request: LeaveGroupRequest, context: BrokerContext) ->
     """Remove many members in parts, so that the loop serves other requests in between."""
     members: list[MemberResponse] = []
     for part in parts(request.members):
-        asked = msgspec.structs.replace(request, members=part)
+        requested = msgspec.structs.replace(request, members=part)
         try:
-            response: LeaveGroupResponse = await context.services.groups.submit(request.group_id, LeaveGroup(asked))
+            response: LeaveGroupResponse = await context.services.groups.submit(request.group_id, LeaveGroup(requested))
         except CoordinatorError as error:
             response = LeaveGroupResponse(members=[_lost(member, wire_error(error).code) for member in part])
         members += response.members

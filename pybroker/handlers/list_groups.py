@@ -28,7 +28,7 @@ from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from pybroker.security.authorizer import allowed
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
-from pybroker.security.requirements import of_answer
+from pybroker.security.requirements import of_response
 
 if TYPE_CHECKING:
     from pybroker.handlers.context import BrokerContext
@@ -41,7 +41,7 @@ def _failed(_request: ListGroupsRequest, _version: int, error: WireError) -> Lis
 
 @handles(
     ListGroupsRequest,
-    requires=[of_answer(Operation.DESCRIBE, ResourceType.GROUP, unless=Operation.DESCRIBE)],
+    requires=[of_response(Operation.DESCRIBE, ResourceType.GROUP, unless=Operation.DESCRIBE)],
     failed=_failed,
 )
 async def list_groups(request: ListGroupsRequest, context: BrokerContext) -> ListGroupsResponse:
@@ -50,9 +50,11 @@ async def list_groups(request: ListGroupsRequest, context: BrokerContext) -> Lis
     types = frozenset(kind.strip().lower() for kind in request.types_filter)
     listed = await context.services.groups.submit_all(ListGroups(states, types))
     found = [group for groups in listed for group in groups]
-    if not allowed(context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False):
+    if not allowed(context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME, is_requested=False):
         # Groups that the client may not describe are omitted.
         found = [
-            one for one in found if may(context, Operation.DESCRIBE, ResourceType.GROUP, one.group_id, is_asked=False)
+            one
+            for one in found
+            if may(context, Operation.DESCRIBE, ResourceType.GROUP, one.group_id, is_requested=False)
         ]
     return ListGroupsResponse(groups=found)

@@ -115,25 +115,29 @@ def list_offsets(request: ListOffsetsRequest, context: BrokerContext) -> Reply:
 
 
 def _look_up_all(request: ListOffsetsRequest, context: BrokerContext) -> Sliced[ListOffsetsResponse]:
-    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    times = Counter(
+        (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
+    )
     topics = []
     for topic in request.topics:
         partitions = []
-        for asked in topic.partitions:
+        for requested in topic.partitions:
             yield
-            partitions.append(_answer(topic.name, asked, times[topic.name, asked.partition_index], request, context))
+            partitions.append(
+                _respond(topic.name, requested, times[topic.name, requested.partition_index], request, context)
+            )
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 
-def _answer(
-    topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest, context: BrokerContext
+def _respond(
+    topic: str, requested: ListOffsetsPartition, times: int, request: ListOffsetsRequest, context: BrokerContext
 ) -> ListOffsetsPartitionResponse:
     try:
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        _check_time(asked.timestamp, context.version)
-        partition = leading_partition(topic, asked.partition_index, asked.current_leader_epoch, context)
+        _check_time(requested.timestamp, context.version)
+        partition = leading_partition(topic, requested.partition_index, requested.current_leader_epoch, context)
         committed = (
             context.version >= _FIRST_VERSION_WITH_ISOLATION_LEVEL and request.isolation_level == _READ_COMMITTED
         )
@@ -141,9 +145,9 @@ def _answer(
         # Read first, so that the end offset is not older.
         lags = partition.lags_its_epoch
         end = partition.last_stable_offset if committed else partition.high_watermark
-        found = _look_up(partition, asked.timestamp, end)
+        found = _look_up(partition, requested.timestamp, end)
         still_leads(partition, epoch)
-        if lags and (asked.timestamp == LATEST or (found is _NOTHING and asked.timestamp not in _NOT_BY_END)):
+        if lags and (requested.timestamp == LATEST or (found is _NOTHING and requested.timestamp not in _NOT_BY_END)):
             raise ApiError(
                 ErrorCode.OFFSET_NOT_AVAILABLE
                 if context.version >= _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
@@ -151,13 +155,15 @@ def _answer(
             )
         if context.version < _FIRST_VERSION_WITH_ONE_OFFSET:
             return ListOffsetsPartitionResponse(
-                partition_index=asked.partition_index,
-                old_style_offsets=_old_style(partition, end if found is _NOTHING else found.offset, asked),
+                partition_index=requested.partition_index,
+                old_style_offsets=_old_style(partition, end if found is _NOTHING else found.offset, requested),
             )
     except (ApiError, OSError) as error:
-        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=wire_error(error).code)
+        return ListOffsetsPartitionResponse(
+            partition_index=requested.partition_index, error_code=wire_error(error).code
+        )
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
         leader_epoch=found.leader_epoch if context.version >= _FIRST_VERSION_WITH_LEADER_EPOCH else -1,
@@ -184,10 +190,10 @@ def _look_up(partition: Partition, timestamp: int, end: int) -> _Found:
     return _Found(*found)
 
 
-def _old_style(partition: Partition, offset: int, asked: ListOffsetsPartition) -> list[int]:
+def _old_style(partition: Partition, offset: int, requested: ListOffsetsPartition) -> list[int]:
     """Return the offset followed by the log start offset, up to the requested number."""
     offsets = [offset, partition.log_start_offset] if offset > partition.log_start_offset else [offset]
-    return offsets[: max(asked.max_num_offsets, 0)]
+    return offsets[: max(requested.max_num_offsets, 0)]
 
 
 def _earliest(partition: Partition) -> _Found:

@@ -67,7 +67,7 @@ async def list_partition_reassignments(
 ) -> ListPartitionReassignmentsResponse:
     """Return the controller's reassignments in progress."""
     topics = request.topics
-    asked = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
+    requested = None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[
@@ -83,6 +83,6 @@ async def list_partition_reassignments(
                     for one in topic.partitions
                 ],
             )
-            for topic in await context.services.controller.own().list_reassignments(asked)
+            for topic in await context.services.controller.own().list_reassignments(requested)
         ],
     )

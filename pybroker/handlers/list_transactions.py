@@ -39,7 +39,7 @@ from pybroker.protocol.messages.list_transactions import (
     TransactionState,
 )
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer
+from pybroker.security.requirements import of_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,22 +58,22 @@ def _failed(_request: ListTransactionsRequest, _version: int, error: WireError) 
 
 @handles(
     ListTransactionsRequest,
-    requires=[of_answer(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)],
+    requires=[of_response(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)],
     failed=_failed,
 )
 async def list_transactions(request: ListTransactionsRequest, context: BrokerContext) -> ListTransactionsResponse:
     """List the transactional ids of all coordinator partitions of this broker."""
-    asked = frozenset(request.state_filters)
-    asked_for = TransactionFilter(
+    states = frozenset(request.state_filters)
+    requested = TransactionFilter(
         frozenset(request.producer_id_filters),
-        asked & _NAMES if asked else None,
+        states & _NAMES if states else None,
         request.duration_filter,
         _matches(request.transactional_id_pattern),
     )
     transactions = context.services.transactions
     async with transactions.listing:
         listed = await transactions.submit_all(ListTransactions())
-        named = await context.services.slices.run(_named(listed, asked_for, context))
+        named = await context.services.slices.run(_named(listed, requested, context))
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in _NAMES],
         transaction_states=named,
@@ -81,13 +81,13 @@ async def list_transactions(request: ListTransactionsRequest, context: BrokerCon
 
 
 def _named(
-    listed: Iterable[Listed], asked_for: TransactionFilter, context: BrokerContext
+    listed: Iterable[Listed], requested: TransactionFilter, context: BrokerContext
 ) -> Sliced[list[TransactionState]]:
     """Return the transactions that match the filter and that the client may describe."""
     named = []
     for found, now in listed:
         for one, known in found:
-            if asked_for.lets_through(one, known, now) and _may_describe(one, context):
+            if requested.lets_through(one, known, now) and _may_describe(one, context):
                 state = known.state.value
                 named.append(
                     TransactionState(transactional_id=one, producer_id=known.producer_id, transaction_state=state)
@@ -97,7 +97,7 @@ def _named(
 
 
 def _may_describe(transactional_id: str, context: BrokerContext) -> bool:
-    return may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_asked=False)
+    return may(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, is_requested=False)
 
 
 def _matches(pattern: str | None) -> Callable[[str], object] | None:

@@ -68,10 +68,10 @@ from pybroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pybroker.protocol.schema import ZERO_UUID
-from pybroker.security.authorizer import EVERY_OPERATION, NOT_ASKED, allowed, authorized_operations
+from pybroker.security.authorizer import EVERY_OPERATION, NOT_REQUESTED, allowed, authorized_operations
 from pybroker.security.operations import CLUSTER_NAME, Operation, ResourceType
 from pybroker.security.quotas import throttle_time_ms
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
             select(MetadataRequest.topics, MetadataRequestTopic.name),
             select(MetadataRequest.topics, MetadataRequestTopic.topic_id),
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
         of_items(
             Operation.CREATE,
             ResourceType.TOPIC,
@@ -125,7 +125,7 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
             unless=Operation.CREATE,
             when="the topic is created",
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
+        of_response(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
     ],
     failed=_failed,
     judges_itself=True,
@@ -158,19 +158,19 @@ def _divide(
     request: MetadataRequest, context: BrokerContext
 ) -> Sliced[tuple[MetadataRequest, list[MetadataResponseTopic]]]:
     """Return the request with the topics that its client may describe, and the errors of its other topics."""
-    if _asks_for_all(request, context.version):
+    if _requests_all(request, context.version):
         described = []
         for topic in context.image.topics.by_name.values():
             yield
-            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_asked=False):
+            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_requested=False):
                 described.append(MetadataRequestTopic(name=topic.name))
         return msgspec.structs.replace(request, topics=described, allow_auto_topic_creation=False), []
     allowed, refused = [], []
     creates = _may_create(request, context)
-    for asked in request.topics or ():
+    for requested in request.topics or ():
         yield
-        name, by_id = asked.name, asked.topic_id != ZERO_UUID
-        found = _lookup(asked, context.image)
+        name, by_id = requested.name, requested.topic_id != ZERO_UUID
+        found = _lookup(requested, context.image)
         if by_id:
             # Neither the name of a topic that may not be described, nor the existence of an id is revealed.
             visible = found is None or may(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
@@ -179,13 +179,13 @@ def _divide(
             if visible and found is None and creates and not _may_make(name or "", context):
                 visible = False
         if visible:
-            allowed.append(asked)
+            allowed.append(requested)
         else:
             nameless = None if context.version >= _FIRST_VERSION_WITH_TOPIC_IDS else ""
             refused.append(
                 MetadataResponseTopic(
                     name=nameless if by_id else name,
-                    topic_id=asked.topic_id,
+                    topic_id=requested.topic_id,
                     error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                     is_internal=name in INTERNAL_TOPICS,
                 )
@@ -194,11 +194,11 @@ def _divide(
 
 
 def _may_make(name: str, context: BrokerContext) -> bool:
-    is_creator = allowed(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=False)
+    is_creator = allowed(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_requested=False)
     return is_creator or may(context, Operation.CREATE, ResourceType.TOPIC, name)
 
 
-def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+def _requests_all(request: MetadataRequest, version: int) -> bool:
     return request.topics is None or (version < _FIRST_VERSION_WITH_NULL_TOPICS and not request.topics)
 
 
@@ -217,8 +217,10 @@ def _describe_to_all(
 
 def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
     """Yield the leaders that the response would contain."""
-    asked = image.topics.by_id.values() if not request.topics else (_lookup(topic, image) for topic in request.topics)
-    return (partition.leader for topic in asked if topic is not None for partition in topic.partitions.values())
+    requested = (
+        image.topics.by_id.values() if not request.topics else (_lookup(topic, image) for topic in request.topics)
+    )
+    return (partition.leader for topic in requested if topic is not None for partition in topic.partitions.values())
 
 
 async def _wait_and_describe(
@@ -325,13 +327,13 @@ def _build_response(
 ) -> Sliced[bytes]:
     version = context.version
     has_operations = version >= FIRST_VERSION_WITH_OPERATIONS
-    asks_of_topics = has_operations and request.include_topic_authorized_operations
-    asks_of_cluster = (
+    wants_topic_operations = has_operations and request.include_topic_authorized_operations
+    wants_cluster_operations = (
         has_operations
         and version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS
         and request.include_cluster_authorized_operations
     )
-    form = Form(version, EVERY_OPERATION[ResourceType.TOPIC] if asks_of_topics else NOT_ASKED)
+    form = Form(version, EVERY_OPERATION[ResourceType.TOPIC] if wants_topic_operations else NOT_REQUESTED)
     working = directories_by_broker(image.cluster)
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
@@ -339,19 +341,19 @@ def _build_response(
 
     kept = context.services.topics
     topics: list[bytes]
-    if _asks_for_all(request, version) and not refused and context.authorizer is None:
+    if _requests_all(request, version) and not refused and context.authorizer is None:
         topics = yield from kept.all_of(form, image, describe)
     else:
         encoded = kept.lookup(form, image, describe)
-        if asks_of_topics and context.authorizer is not None:
+        if wants_topic_operations and context.authorizer is not None:
             encoded = partial(_encoded_to_one, context, working)
         topics, seen = [], set()
-        for asked in request.topics or ():
-            key = (asked.topic_id, asked.name)
+        for requested in request.topics or ():
+            key = (requested.topic_id, requested.name)
             if key not in seen:
                 seen.add(key)
-                found = _lookup(asked, image)
-                topics.append(encode_topic(_unknown(asked, errors), version) if found is None else encoded(found))
+                found = _lookup(requested, image)
+                topics.append(encode_topic(_unknown(requested, errors), version) if found is None else encoded(found))
                 yield
         topics += [encode_topic(topic, version) for topic in refused]
     addresses = brokers_shown(context)
@@ -364,7 +366,7 @@ def _build_response(
         cluster_id=context.services.cluster_id,
         controller_id=controller_shown(context, addresses),
         cluster_authorized_operations=(
-            authorized_operations(context, ResourceType.CLUSTER) if asks_of_cluster else NOT_ASKED
+            authorized_operations(context, ResourceType.CLUSTER) if wants_cluster_operations else NOT_REQUESTED
         ),
     )
     response.topics = cast("list[MetadataResponseTopic]", topics)
@@ -377,16 +379,16 @@ def _encoded_to_one(context: BrokerContext, working: Mapping[int, Collection[byt
     return encode_topic(_describe(topic, working, operations), context.version)
 
 
-def _lookup(asked: MetadataRequestTopic, image: MetadataImage) -> TopicImage | None:
-    if asked.topic_id != ZERO_UUID:
-        return image.topics.by_id.get(asked.topic_id)
-    return image.topics.by_name.get(asked.name or "")
+def _lookup(requested: MetadataRequestTopic, image: MetadataImage) -> TopicImage | None:
+    if requested.topic_id != ZERO_UUID:
+        return image.topics.by_id.get(requested.topic_id)
+    return image.topics.by_name.get(requested.name or "")
 
 
-def _unknown(asked: MetadataRequestTopic, errors: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
-    if asked.topic_id != ZERO_UUID:
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
-    name = asked.name or ""
+def _unknown(requested: MetadataRequestTopic, errors: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
+    if requested.topic_id != ZERO_UUID:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, topic_id=requested.topic_id, name=None)
+    name = requested.name or ""
     if name_fault(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     else:

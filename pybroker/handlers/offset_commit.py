@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 
-_Answers = dict[tuple[bytes, str], OffsetCommitResponseTopic]
+_Responses = dict[tuple[bytes, str], OffsetCommitResponseTopic]
 """By topic id and name."""
 
 
@@ -111,15 +111,15 @@ def offset_commit(
     return context.services.groups.submit(request.group_id, CommitOffsets(request, version))
 
 
-def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: BrokerContext) -> Reply:
+def _commit_beside(request: OffsetCommitRequest, refused: _Responses, context: BrokerContext) -> Reply:
     """Commit the offsets of existing partitions, and merge the results with the errors of the others."""
-    answer = Reply()
+    merged = Reply()
 
     def complete(response: OffsetCommitResponse | None, error: Exception | None) -> None:
         if response is None:
             assert error is not None
             response = _failed(request, context.version, wire_error(error))
-        answer(_merged(refused, response.topics), None)
+        merged(_merged(refused, response.topics), None)
 
     try:
         reply = context.services.groups.submit(request.group_id, CommitOffsets(request, context.version))
@@ -127,11 +127,11 @@ def _commit_beside(request: OffsetCommitRequest, refused: _Answers, context: Bro
         complete(None, error)
     else:
         reply.on_complete(complete)
-    return answer
+    return merged
 
 
 async def _commit_in_parts(
-    request: OffsetCommitRequest, refused: _Answers, context: BrokerContext
+    request: OffsetCommitRequest, refused: _Responses, context: BrokerContext
 ) -> OffsetCommitResponse:
     """Commit many offsets in parts, so that the loop serves other requests in between."""
     topics: list[OffsetCommitResponseTopic] = []
@@ -153,12 +153,12 @@ async def _commit_in_parts(
     return _merged(refused, topics)
 
 
-def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> _Answers:
+def _sort_out(request: OffsetCommitRequest, topics: TopicsImage, *, by_id: bool) -> _Responses:
     """Remove unknown partitions from the request, set both names and ids, and return the removed partitions' errors.
 
     A topic without partitions is removed too, without a result if it exists.
     """
-    refused: _Answers = {}
+    refused: _Responses = {}
     is_whole = True
     for topic in request.topics:
         found = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
@@ -189,17 +189,17 @@ def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> Off
     return _refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _merged(answers: _Answers, topics: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+def _merged(responses: _Responses, topics: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
     """Return the response with both the errors and the results of existing topics."""
     for topic in topics:
-        _add(answers, topic)
-    return OffsetCommitResponse(topics=list(answers.values()))
+        _add(responses, topic)
+    return OffsetCommitResponse(topics=list(responses.values()))
 
 
-def _add(answers: _Answers, topic: OffsetCommitResponseTopic) -> None:
+def _add(responses: _Responses, topic: OffsetCommitResponseTopic) -> None:
     """Add results of a topic. Results of a topic that occurs twice are merged."""
-    before = answers.get((topic.topic_id, topic.name))
+    before = responses.get((topic.topic_id, topic.name))
     if before is None:
-        answers[topic.topic_id, topic.name] = topic
+        responses[topic.topic_id, topic.name] = topic
     else:
         before.partitions += topic.partitions

@@ -115,11 +115,11 @@ def _split_off(
     if found is not None and not missing:
         return
     topic.partitions = [one for one in topic.partitions if one.partition_index in there]
-    answer = unknown.get(topic.name)
-    if answer is None:
-        answer = unknown[topic.name] = OffsetDeleteResponseTopic(name=topic.name, partitions=[])
+    response = unknown.get(topic.name)
+    if response is None:
+        response = unknown[topic.name] = OffsetDeleteResponseTopic(name=topic.name, partitions=[])
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    answer.partitions += [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing]
+    response.partitions += [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing]
 
 
 def _merged(topics: dict[str, OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:

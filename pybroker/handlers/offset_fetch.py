@@ -53,7 +53,7 @@ from pybroker.protocol.messages.offset_fetch import (
 )
 from pybroker.protocol.schema import ZERO_UUID
 from pybroker.security.operations import Operation, ResourceType
-from pybroker.security.requirements import of_answer, of_items
+from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
             select(OffsetFetchRequest.groups, OffsetFetchRequestGroup.topics, OffsetFetchRequestTopics.name),
             select(OffsetFetchRequest.groups, OffsetFetchRequestGroup.topics, OffsetFetchRequestTopics.topic_id),
         ),
-        of_answer(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
+        of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
     ],
     failed=_failed,
     judges_itself=True,
@@ -134,11 +134,11 @@ def offset_fetch(
 async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> OffsetFetchResponse:
     """Return the offsets of groups and topics that the client may describe, and errors for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        answers: list[OffsetFetchResponseGroup] = []
+        responses: list[OffsetFetchResponseGroup] = []
         whole: set[str] = set()
         for one in _without_repeats(request.groups):
-            answers += await _fetch_group(one, whole, context, stable=request.require_stable)
-        return OffsetFetchResponse(groups=answers)
+            responses += await _fetch_group(one, whole, context, stable=request.require_stable)
+        return OffsetFetchResponse(groups=responses)
     topics = None
     if request.topics is not None:
         topics = [
@@ -146,10 +146,10 @@ async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> 
             for topic in request.topics
         ]
     group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    (answer,) = await _fetch_group(group, set(), context, stable=request.require_stable)
-    if answer.error_code:
-        raise ApiError(ErrorCode(answer.error_code))
-    return _of_one(answer)
+    (response,) = await _fetch_group(group, set(), context, stable=request.require_stable)
+    if response.error_code:
+        raise ApiError(ErrorCode(response.error_code))
+    return _of_one(response)
 
 
 async def _fetch_group(
@@ -159,27 +159,29 @@ async def _fetch_group(
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         return [OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     if group.topics is None:
-        answers = await _fetch_whole(group, whole, context, stable=stable)
-        for answer in answers:
-            answer.topics = [topic for topic in answer.topics if _may_describe(topic, context, is_asked=False)]
-        return answers
+        responses = await _fetch_whole(group, whole, context, stable=stable)
+        for response in responses:
+            response.topics = [topic for topic in response.topics if _may_describe(topic, context, is_requested=False)]
+        return responses
     visible: list[OffsetFetchRequestTopics] = []
     hidden: list[OffsetFetchRequestTopics] = []
     for topic in group.topics:
         (visible if _may_describe(topic, context) else hidden).append(topic)
-    (answer,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context, stable=stable)).groups
-    return [answer if answer.error_code else _with_hidden(answer, hidden)]
+    (response,) = (await _fetch_many([msgspec.structs.replace(group, topics=visible)], context, stable=stable)).groups
+    return [response if response.error_code else _with_hidden(response, hidden)]
 
 
 def _may_describe(
-    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics, context: BrokerContext, *, is_asked: bool = True
+    topic: OffsetFetchRequestTopics | OffsetFetchResponseTopics, context: BrokerContext, *, is_requested: bool = True
 ) -> bool:
     if not topic.name and topic.topic_id != ZERO_UUID:
         return may_by_id(context, Operation.DESCRIBE, topic.topic_id)
-    return may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_asked=is_asked)
+    return may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_requested=is_requested)
 
 
-def _with_hidden(answer: OffsetFetchResponseGroup, hidden: list[OffsetFetchRequestTopics]) -> OffsetFetchResponseGroup:
+def _with_hidden(
+    response: OffsetFetchResponseGroup, hidden: list[OffsetFetchRequestTopics]
+) -> OffsetFetchResponseGroup:
     for topic in hidden:
         partitions = [
             OffsetFetchResponsePartitions(
@@ -190,8 +192,10 @@ def _with_hidden(answer: OffsetFetchResponseGroup, hidden: list[OffsetFetchReque
             )
             for index in topic.partition_indexes
         ]
-        answer.topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return answer
+        response.topics.append(
+            OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
+    return response
 
 
 def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
@@ -220,19 +224,19 @@ def _of_one(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 async def _fetch_many(
     groups: list[OffsetFetchRequestGroup], context: BrokerContext, *, stable: bool
 ) -> OffsetFetchResponse:
-    answers: list[OffsetFetchResponseGroup] = []
+    responses: list[OffsetFetchResponseGroup] = []
     whole: set[str] = set()
     for part in parts(_without_repeats(groups), _weight):
         if part[0].topics is None:
-            answers += await _fetch_whole(part[0], whole, context, stable=stable)
+            responses += await _fetch_whole(part[0], whole, context, stable=stable)
             continue
         if len(part) == 1 and _weight(part[0]) > MANY:
-            answers.append(await _fetch_in_parts(part[0], context, stable=stable))
+            responses.append(await _fetch_in_parts(part[0], context, stable=stable))
             continue
         # All are submitted before the first is awaited, so that they are handled in one batch.
-        asked = [_submit(group, context, stable=stable) for group in part]
-        answers += [await _answer(group, reply) for group, reply in zip(part, asked, strict=True)]
-    return OffsetFetchResponse(groups=answers)
+        requested = [_submit(group, context, stable=stable) for group in part]
+        responses += [await _respond(group, reply) for group, reply in zip(part, requested, strict=True)]
+    return OffsetFetchResponse(groups=responses)
 
 
 def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
@@ -241,10 +245,10 @@ def _without_repeats(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchR
     kept = []
     for group in groups:
         if group.topics is None:
-            asked = group.group_id, group.member_id, group.member_epoch
-            if asked in seen:
+            requested = group.group_id, group.member_id, group.member_epoch
+            if requested in seen:
                 continue
-            seen.add(asked)
+            seen.add(requested)
         kept.append(group)
     return kept
 
@@ -258,14 +262,14 @@ async def _fetch_whole(
     valid one has no further result. Otherwise a small request could cause a very large response.
     """
     again = group.group_id in whole
-    asked = msgspec.structs.replace(group, topics=[]) if again else group
-    answer = await _answer(asked, _submit(asked, context, stable=stable))
-    if answer.error_code:
-        return [answer]
+    requested = msgspec.structs.replace(group, topics=[]) if again else group
+    response = await _respond(requested, _submit(requested, context, stable=stable))
+    if response.error_code:
+        return [response]
     if again:
         return []
     whole.add(group.group_id)
-    return [answer]
+    return [response]
 
 
 def _weight(group: OffsetFetchRequestGroup) -> int:
@@ -284,21 +288,21 @@ async def _fetch_in_parts(
     topics: list[OffsetFetchResponseTopics] = []
     for part in parts_of_lists(group.topics or [], "partition_indexes"):
         some = msgspec.structs.replace(group, topics=part)
-        answer = await _answer(some, _submit(some, context, stable=stable))
-        if answer.error_code:
-            return answer
-        topics += answer.topics
+        response = await _respond(some, _submit(some, context, stable=stable))
+        if response.error_code:
+            return response
+        topics += response.topics
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-async def _answer(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorError) -> OffsetFetchResponseGroup:
+async def _respond(group: OffsetFetchRequestGroup, reply: Reply | CoordinatorError) -> OffsetFetchResponseGroup:
     try:
         if isinstance(reply, CoordinatorError):
             raise reply
-        answer: OffsetFetchResponseGroup = await reply
+        response: OffsetFetchResponseGroup = await reply
     except CoordinatorError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=wire_error(error).code)
-    return answer
+    return response
 
 
 def _submit(group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: bool) -> Reply | CoordinatorError:
@@ -315,8 +319,8 @@ def _submit(group: OffsetFetchRequestGroup, context: BrokerContext, *, stable: b
     if not by_id:
         return reply
     if group.topics is None:
-        return reply.through(lambda answer: _with_ids(answer, topics))
-    return reply.through(lambda answer: _with_unknown(answer, unknown)) if unknown else reply
+        return reply.through(lambda response: _with_ids(response, topics))
+    return reply.through(lambda response: _with_unknown(response, unknown)) if unknown else reply
 
 
 def _named(topic: OffsetFetchRequestTopics, topics: TopicsImage) -> bool:
@@ -326,17 +330,17 @@ def _named(topic: OffsetFetchRequestTopics, topics: TopicsImage) -> bool:
     return found is not None
 
 
-def _with_ids(answer: OffsetFetchResponseGroup, topics: TopicsImage) -> OffsetFetchResponseGroup:
+def _with_ids(response: OffsetFetchResponseGroup, topics: TopicsImage) -> OffsetFetchResponseGroup:
     """Set the topic ids in a group's result, and remove topics that do not exist."""
-    for topic in answer.topics:
+    for topic in response.topics:
         found = topics.by_name.get(topic.name)
         topic.topic_id = ZERO_UUID if found is None else found.topic_id
-    answer.topics = [topic for topic in answer.topics if topic.topic_id != ZERO_UUID]
-    return answer
+    response.topics = [topic for topic in response.topics if topic.topic_id != ZERO_UUID]
+    return response
 
 
 def _with_unknown(
-    answer: OffsetFetchResponseGroup, unknown: list[OffsetFetchRequestTopics]
+    response: OffsetFetchResponseGroup, unknown: list[OffsetFetchRequestTopics]
 ) -> OffsetFetchResponseGroup:
     for topic in unknown:
         partitions = [
@@ -345,5 +349,5 @@ def _with_unknown(
             )
             for index in topic.partition_indexes
         ]
-        answer.topics.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
-    return answer
+        response.topics.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
+    return response

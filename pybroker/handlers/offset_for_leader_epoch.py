@@ -80,19 +80,19 @@ def _look_up_all(request: OffsetForLeaderEpochRequest, context: BrokerContext) -
     topics = []
     for topic in request.topics:
         partitions = []
-        for asked in topic.partitions:
+        for requested in topic.partitions:
             yield
-            partitions.append(_answer(topic.topic, asked, context))
+            partitions.append(_respond(topic.topic, requested, context))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _answer(topic: str, asked: OffsetForLeaderPartition, context: BrokerContext) -> EpochEndOffset:
+def _respond(topic: str, requested: OffsetForLeaderPartition, context: BrokerContext) -> EpochEndOffset:
     try:
-        partition = leading_partition(topic, asked.partition, asked.current_leader_epoch, context)
+        partition = leading_partition(topic, requested.partition, requested.current_leader_epoch, context)
         leads_under = partition.leader_epoch
-        epoch, end = partition.end_offset_for_epoch(asked.leader_epoch)
+        epoch, end = partition.end_offset_for_epoch(requested.leader_epoch)
         still_leads(partition, leads_under)
     except ApiError as error:
-        return EpochEndOffset(partition=asked.partition, error_code=wire_error(error).code)
-    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
+        return EpochEndOffset(partition=requested.partition, error_code=wire_error(error).code)
+    return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end)

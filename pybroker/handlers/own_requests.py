@@ -60,7 +60,7 @@ class OwnRequests:
         self._apis = apis
         self._contexts = contexts
 
-    async def answer(self, request: Message) -> Message:
+    async def respond(self, request: Message) -> Message:
         """Return the response of an API's handler, in the newest served version. `request` is not copied."""
         key = request.__message__.api_key
         assert key is not None

@@ -44,13 +44,13 @@ Not done
 
 from __future__ import annotations
 
-from pybroker.handlers.registry import answered_in_data_plane
+from pybroker.handlers.registry import responded_in_data_plane
 from pybroker.protocol.messages.produce import ProduceRequest, TopicProduceData
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_request
 from pybroker.security.selectors import select
 
-answered_in_data_plane(
+responded_in_data_plane(
     ProduceRequest,
     requires=[
         of_request(

@@ -65,8 +65,8 @@ class RegisteredApi(NamedTuple):
     requires: Requirements
     handle: Callable[[Any, RequestContext], Any]
     """The handler, wrapped by the authorization of the whole request."""
-    answer_failure: Callable[[Any, int, WireError], Any]
-    answer_unsupported: Callable[[Any], bytes] | None
+    respond_failure: Callable[[Any, int, WireError], Any]
+    respond_unsupported: Callable[[Any], bytes] | None
     in_data_plane: bool
     listeners: ListenerRole = ListenerRole.BROKER
     """The roles of the listeners that serve it."""
@@ -88,11 +88,11 @@ class RegisteredApi(NamedTuple):
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that reports an exception to the client."""
-        return self.answer_failure(request, context.version, wire_error(error))
+        return self.respond_failure(request, context.version, wire_error(error))
 
     def unsupported(self, context: RequestContext) -> bytes | None:
         """Return the response to a version outside the served range, None to close the connection."""
-        return None if self.answer_unsupported is None else self.answer_unsupported(context)
+        return None if self.respond_unsupported is None else self.respond_unsupported(context)
 
 
 _apis: dict[ListenerRole, dict[int, RegisteredApi]] = {role: {} for role in ListenerRole}
@@ -143,8 +143,8 @@ def handles(
                 request_type=request_type,
                 requires=required,
                 handle=_authorized(handle if judges_itself else _judged(handle, required, refused or failed), required),
-                answer_failure=failed,
-                answer_unsupported=unsupported,
+                respond_failure=failed,
+                respond_unsupported=unsupported,
                 in_data_plane=False,
                 listeners=listeners,
                 forwarded=forwarded,
@@ -185,7 +185,7 @@ def _authorized(
     return handle_authorized
 
 
-def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Requirement]) -> None:
+def responded_in_data_plane(request_type: type[Message], *, requires: Sequence[Requirement]) -> None:
     """Register an API whose requests on broker listeners are served by the data plane, so that ApiVersions lists it."""
 
     def unreachable(*_: Any) -> Any:
@@ -202,8 +202,8 @@ def answered_in_data_plane(request_type: type[Message], *, requires: Sequence[Re
             request_type=request_type,
             requires=_declared(requires),
             handle=unreachable,
-            answer_failure=unreachable,
-            answer_unsupported=None,
+            respond_failure=unreachable,
+            respond_unsupported=None,
             in_data_plane=True,
         )
     )

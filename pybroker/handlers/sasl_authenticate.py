@@ -60,17 +60,17 @@ def sasl_authenticate(
     if sasl is None:
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOO_LATE)
     outcome = sasl.authenticate(context.origin, request.auth_bytes)
-    return _answer_later(outcome, context) if isinstance(outcome, Coroutine) else _answer(outcome, context)
+    return _respond_later(outcome, context) if isinstance(outcome, Coroutine) else _respond(outcome, context)
 
 
-async def _answer_later(
+async def _respond_later(
     work: Coroutine[None, None, Authenticated], context: RequestContext
 ) -> SaslAuthenticateResponse:
-    answer = _answer(await work, context)
-    return await answer if isinstance(answer, Reply) else answer
+    response = _respond(await work, context)
+    return await response if isinstance(response, Reply) else response
 
 
-def _answer(outcome: Authenticated, context: RequestContext) -> SaslAuthenticateResponse | Reply:
+def _respond(outcome: Authenticated, context: RequestContext) -> SaslAuthenticateResponse | Reply:
     response = SaslAuthenticateResponse(
         error_code=outcome.error_code,
         error_message=outcome.error_message,

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.broker.transaction_verification import Producer, Wish
+from pybroker.broker.transaction_verification import Producer, VerificationMode
 from pybroker.coordinator.group.errors import InvalidGroupIdError
 from pybroker.coordinator.group.events import CommitTransactionalOffsets
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC
@@ -160,8 +160,8 @@ async def _verify(request: TxnOffsetCommitRequest, context: BrokerContext) -> in
     if not request.group_id:
         raise InvalidGroupIdError
     services = context.services
-    wish = Wish.of_txn_offset_commit(context.version)
-    bumps_epoch = wish is Wish.ADD
+    mode = VerificationMode.of_txn_offset_commit(context.version)
+    bumps_epoch = mode is VerificationMode.ADD
     if not services.config.transaction_partition_verification_enable and not bumps_epoch:
         return None
     producer = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
@@ -171,7 +171,7 @@ async def _verify(request: TxnOffsetCommitRequest, context: BrokerContext) -> in
     if guard == _OPEN:
         return guard
     partition = (OFFSETS_TOPIC, services.groups.partition_for(request.group_id))
-    code = (await services.verification.verify(producer, [partition], wish))[partition]
+    code = (await services.verification.verify(producer, [partition], mode))[partition]
     if code == ErrorCode.NETWORK_EXCEPTION:
         raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the transaction could not be verified")
     if code != ErrorCode.NONE:

@@ -30,12 +30,12 @@ class Timer(NamedTuple):
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Placeholder for a reply that is delayed until an outcome has an `Answer` with the same key."""
+    """Placeholder for a reply that is delayed until an outcome has an `DelayedReply` with the same key."""
 
     key: Hashable
 
 
-class Answer(NamedTuple):
+class DelayedReply(NamedTuple):
     """The delayed reply to an event; ignored if no event waits under the key."""
 
     key: Hashable
@@ -54,7 +54,7 @@ class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
     """Passed to the callback of the event after the commit."""
     timers: tuple[Timer, ...] = ()
     """Set after the commit."""
-    answers: tuple[Answer, ...] = ()
+    responses: tuple[DelayedReply, ...] = ()
     """Delayed replies, passed after the commit to the callbacks of the events that wait for them."""
 
 

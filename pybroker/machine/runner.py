@@ -128,7 +128,7 @@ class Runner(Generic[Event, Record]):
         The future fails with the exception of `handle` or `append`, or with `ClosedError`.
         """
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.post(event, _Asked(reply))
+        self.post(event, _Requested(reply))
         return reply
 
     def post(self, event: Event, on_reply: OnReply) -> None:
@@ -192,7 +192,7 @@ class Runner(Generic[Event, Record]):
                     break
                 at_most = 1
             event, on_reply = waiting.popleft()
-            if type(on_reply) is _Asked and on_reply.gone():
+            if type(on_reply) is _Requested and on_reply.gone():
                 continue  # The caller does not wait any more, and the event is not handled yet.
             try:
                 outcome = handle(event, now)
@@ -275,10 +275,10 @@ class Runner(Generic[Event, Record]):
                     self._park(reply.key, on_reply)  # type: ignore[arg-type]
                 else:
                     on_reply(reply, None)  # type: ignore[operator]
-            for key, answer in outcome.answers:
+            for key, response in outcome.responses:
                 waiting = self._parked.pop(key, None)
                 if waiting is not None:
-                    waiting(answer, None)
+                    waiting(response, None)
 
     def _park(self, key: Hashable, on_reply: OnReply) -> None:
         before = self._parked.pop(key, None)
@@ -346,7 +346,7 @@ class _Work(Generic[Event, Record]):
         self.task: asyncio.Task[None] | None = None
 
 
-class _Asked:
+class _Requested:
     """Callback that completes a future."""
 
     __slots__ = ("_reply",)

@@ -15,7 +15,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pybroker.controller.envelopes import build_envelope, open_answer
+from pybroker.controller.envelopes import build_envelope, open_response
 from pybroker.controller.errors import NotControllerError, UnforwardableError
 from pybroker.machine.reply import Reply
 from pybroker.protocol.api_keys import ApiKey
@@ -73,7 +73,7 @@ class Forwarding:
         self._leads = leads
         self._published = published
         self._max_request_bytes = max_request_bytes
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._in_progress: set[asyncio.Task[Any]] = set()
 
     def apply(self, apis: Mapping[int, Api]) -> dict[int, Api]:
         """Return the APIs of broker listeners, with a `ForwardedApi` for each API that the controller handles."""
@@ -88,17 +88,17 @@ class Forwarding:
             return prepared.complete(None)
         reply = Reply()
         task = asyncio.ensure_future(self._forward(request, context, prepared))
-        self._under_way.add(task)
+        self._in_progress.add(task)
         task.add_done_callback(partial(self._end, reply))
         return reply
 
     def close(self) -> None:
         """Cancel all forwarding. Waiting requests are rejected with NOT_CONTROLLER."""
-        for task in self._under_way:
+        for task in self._in_progress:
             task.cancel()
 
     def _end(self, reply: Reply, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
+        self._in_progress.discard(task)
         if task.cancelled():
             reply(None, NotControllerError("this broker is stopping"))
             return
@@ -142,11 +142,11 @@ class Forwarding:
         envelope = build_envelope(header, message, context.principal, event.peer_host, by_token=context.by_token)
         clock = asyncio.get_running_loop().time
         end = clock() + timeout_ms / 1000
-        answer = await self._channel.send(envelope, EnvelopeResponse, timeout_ms=timeout_ms)
-        payload = open_answer(header, answer)
+        response = await self._channel.send(envelope, EnvelopeResponse, timeout_ms=timeout_ms)
+        payload = open_response(header, response)
         try:
             async with asyncio.timeout(end - clock()):
-                await self._published(answer.committed_offset)
+                await self._published(response.committed_offset)
         except TimeoutError:
             # The change is committed. A client that does not see it yet retries, as with Kafka.
             return payload
@@ -208,5 +208,5 @@ def _wait_ms(event: ControlRequest, payload: bytes) -> int:
 
 
 def _patience_ms(request: Any) -> int:
-    asked = getattr(request, "timeout_ms", 0)
-    return min(asked, _LONGEST_MS) if asked > 0 else _LONGEST_MS
+    requested = getattr(request, "timeout_ms", 0)
+    return min(requested, _LONGEST_MS) if requested > 0 else _LONGEST_MS

@@ -112,7 +112,7 @@ def open_listeners(
                 backlog=backlog,
                 congestion_control=listener.congestion_control,
                 control_only=listener.is_controller,
-                principal=None if listener.asks_who else ANONYMOUS,
+                principal=None if listener.authenticates else ANONYMOUS,
                 unauthenticated_max_bytes=unauthenticated_max_bytes,
                 authentication_timeout_ms=AUTHENTICATION_TIMEOUT_MS,
                 tls=tls.of(endpoint.name),

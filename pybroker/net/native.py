@@ -15,7 +15,7 @@ from pybroker._native import (
     LogLine,
     PartitionStates,
     PeerCertificate,
-    QuotaAsked,
+    QuotaQuery,
     ReplicaCaughtUp,
     ReplicaDeletedRecords,
     SegmentRolled,
@@ -51,7 +51,7 @@ Event = (
     | LogDirectoryFailed
     | LogLine
     | PeerCertificate
-    | QuotaAsked
+    | QuotaQuery
     | ReplicaEvent
     | SegmentRolled
 )
@@ -71,7 +71,7 @@ __all__ = [
     "LogLine",
     "PartitionStates",
     "PeerCertificate",
-    "QuotaAsked",
+    "QuotaQuery",
     "ReplicaCaughtUp",
     "ReplicaDeletedRecords",
     "ReplicaEvent",

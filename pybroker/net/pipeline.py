@@ -87,7 +87,7 @@ class Pipeline:
         # Requests whose handlers have returned a `Reply` in this wake-up.
         self._fresh: list[Work] = []
         # Responses that are sent together. Invariant: empty unless `_draining`.
-        self._answers: list[tuple[ControlRequest, bytes]] = []
+        self._responses: list[tuple[ControlRequest, bytes]] = []
         self._draining = False
         # Number of drained requests without a response, including those in `_turns`, excluding held ones.
         self._in_work = 0
@@ -157,7 +157,7 @@ class Pipeline:
                 self._decide_all()
         finally:
             self._draining = False
-            self._send_answers()
+            self._send_responses()
             self._hold()
 
     def _serve(self, events: Sequence[Event]) -> None:
@@ -202,16 +202,16 @@ class Pipeline:
             else:
                 self.complete(work, reply.value, reply.error)
 
-    def _send_answers(self) -> None:
-        answers, self._answers = self._answers, []
-        if not answers:
+    def _send_responses(self) -> None:
+        responses, self._responses = self._responses, []
+        if not responses:
             return
-        if len(answers) == 1:
-            ((event, payload),) = answers
+        if len(responses) == 1:
+            ((event, payload),) = responses
             self._data_plane.respond(event.connection, event.request, payload)
         else:
-            self._data_plane.respond_many(answers)
-        self.settle(len(answers))
+            self._data_plane.respond_many(responses)
+        self.settle(len(responses))
 
     def _hold(self) -> None:
         """Wait for the replies that are not set in this wake-up. Their requests do not count as in work any more."""
@@ -241,7 +241,7 @@ class Pipeline:
         try:
             way = self._ways.get(self._dispatch.key(event)) or self._new_way(event)
             if way is None:
-                self._answer_unsupported(event, context)
+                self._respond_unsupported(event, context)
                 return
             if event.size > LARGE_REQUEST:
                 self._begin_large(event, way, context)
@@ -320,16 +320,16 @@ class Pipeline:
         else:
             self.complete(work, response, None)
 
-    def _answer_unsupported(self, event: ControlRequest, context: Any) -> None:
+    def _respond_unsupported(self, event: ControlRequest, context: Any) -> None:
         api, _served = self._dispatch.find(event)
-        answer = api.unsupported(context)
-        if answer is None:
+        response = api.unsupported(context)
+        if response is None:
             self.close(
                 event,
                 f"{api.name} version {event.api_version}: expected {api.min_version} to {api.max_version}",
             )
             return
-        self._data_plane.respond(event.connection, event.request, answer)
+        self._data_plane.respond(event.connection, event.request, response)
         self.settle(1)
 
     def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
@@ -356,7 +356,7 @@ class Pipeline:
         else:
             self._maybe_mute(event, wait, throttle)
         if self._draining and not (context is not None and context.ends_connection):
-            self._answers.append((event, response))
+            self._responses.append((event, response))
             return
         is_last = context is not None and context.ends_connection
         self._data_plane.respond(event.connection, event.request, response, last=is_last)
@@ -376,7 +376,7 @@ class Pipeline:
     def close(self, event: ControlRequest, reason: str) -> None:
         """Close the connection of a request, and log why."""
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
-        self._send_answers()  # Earlier responses must not be lost.
+        self._send_responses()  # Earlier responses must not be lost.
         self._data_plane.close_connection(event.connection)
         self.settle(1)
 

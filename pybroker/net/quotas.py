@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage
     from pybroker.metadata.quotas import ClientQuotasImage
-    from pybroker.net.native import DataPlane, QuotaAsked
+    from pybroker.net.native import DataPlane, QuotaQuery
 
 log = logging.getLogger("pybroker.net")
 
@@ -80,7 +80,7 @@ class Quotas:
         if before or self._version:
             self._set()
 
-    def answer(self, event: QuotaAsked) -> None:
+    def respond(self, event: QuotaQuery) -> None:
         """Pass a client's quotas to the data plane. Its connection is muted until then."""
         limits = ClientLimits(None, None, None)
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pybroker.machine.reply import Reply
     from pybroker.net.native import DataPlane, UnresolvedRequest
-    from pybroker.net.verification import Answers, Asked
+    from pybroker.net.verification import Requested, VerificationResults
 
 log = logging.getLogger("pybroker.net")
 
@@ -31,17 +31,17 @@ class UnresolvedRequests:
         self,
         data_plane: DataPlane,
         decide: Callable[[UnresolvedRequest], Awaitable[Verdict]],
-        ask_here: Callable[[Asked], Reply | None],
-        ask_coordinator: Callable[[Asked], Awaitable[Answers]],
+        query_here: Callable[[Requested], Reply | None],
+        query_coordinator: Callable[[Requested], Awaitable[VerificationResults]],
     ) -> None:
         """`decide` returns which of a request's topics are allowed.
 
-        `ask_here` queries the transaction coordinator of this broker, and `ask_coordinator` the coordinator on any
+        `query_here` queries the transaction coordinator of this broker, and `query_coordinator` the coordinator on any
         broker.
         """
         self._data_plane = data_plane
         self._decide = decide
-        self._ask_here, self._ask_coordinator = ask_here, ask_coordinator
+        self._query_here, self._query_coordinator = query_here, query_coordinator
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, event: UnresolvedRequest) -> None:
@@ -49,7 +49,7 @@ class UnresolvedRequests:
         if event.transaction is None:
             self._spawn(self._resolve(event))
         else:
-            verification.begin(self._data_plane, event, self._ask_here, self._ask_coordinator, self._spawn)
+            verification.begin(self._data_plane, event, self._query_here, self._query_coordinator, self._spawn)
 
     def stop(self) -> None:
         """Cancel all decisions."""

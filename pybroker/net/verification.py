@@ -21,56 +21,59 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.net")
 
-Asked = tuple[str, int, int, int, list[tuple[str, int]]]
+Requested = tuple[str, int, int, int, list[tuple[str, int]]]
 """The query to the coordinator (`UnresolvedRequest.transaction`)."""
-Answers = list[tuple[int, str | None] | None]
+VerificationResults = list[tuple[int, str | None] | None]
 """For each partition the error code and message that reject the append, or None if it is part of the transaction."""
 
 
 async def verify(
-    data_plane: DataPlane, request: UnresolvedRequest, asked: Asked, ask: Callable[[Asked], Awaitable[Answers]]
+    data_plane: DataPlane,
+    request: UnresolvedRequest,
+    requested: Requested,
+    query: Callable[[Requested], Awaitable[VerificationResults]],
 ) -> None:
-    """Query the coordinator by `ask`, and let the request continue with the results."""
-    answers: Answers = [(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in asked[-1]]
+    """Query the coordinator by `query`, and let the request continue with the results."""
+    responses: VerificationResults = [(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in requested[-1]]
     try:
-        answers = await ask(asked)
+        responses = await query(requested)
     except Exception:
-        log.exception("Failed to verify the transaction of %s", asked[0])
+        log.exception("Failed to verify the transaction of %s", requested[0])
     finally:
-        transaction_verified(data_plane, request.connection, request.request, answers)
+        transaction_verified(data_plane, request.connection, request.request, responses)
 
 
 def begin(
     data_plane: DataPlane,
     request: UnresolvedRequest,
-    ask_here: Callable[[Asked], Reply | None],
-    ask: Callable[[Asked], Awaitable[Answers]],
+    query_here: Callable[[Requested], Reply | None],
+    query: Callable[[Requested], Awaitable[VerificationResults]],
     spawn: Callable[[Any], None],
 ) -> None:
     """Let the request continue if this broker's coordinator confirms that all partitions are part of the transaction.
 
-    `ask_here` replies whether they are, or returns None if unknown. Otherwise a task verifies by `ask`.
+    `query_here` replies whether they are, or returns None if unknown. Otherwise a task verifies by `query`.
     """
-    asked = request.transaction
-    assert asked is not None
+    requested = request.transaction
+    assert requested is not None
 
     def complete(are_part: bool, error: Exception | None) -> None:
         if error is None and are_part:
-            transaction_verified(data_plane, request.connection, request.request, [None] * len(asked[-1]))
+            transaction_verified(data_plane, request.connection, request.request, [None] * len(requested[-1]))
         else:
-            spawn(verify(data_plane, request, asked, ask))
+            spawn(verify(data_plane, request, requested, query))
 
-    reply = ask_here(asked)
+    reply = query_here(requested)
     if reply is None:
         complete(False, None)
     else:
         reply.on_complete(complete)
 
 
-def ask_none_here(_asked: Asked) -> None:
+def query_none_here(_requested: Requested) -> None:
     """Return None: this broker has no coordinator."""
 
 
-async def ask_nobody(asked: Asked) -> Answers:
+async def query_none(requested: Requested) -> VerificationResults:
     """Reject all partitions: there is no coordinator."""
-    return [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None) for _ in asked[-1]]
+    return [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None) for _ in requested[-1]]

@@ -89,7 +89,7 @@ def build_coordinators(
         open_log=open_log,
         commits=commits,
         fresh_ids=FreshIds(ids.take, ids.take_after_refill),
-        ask_broker=send_markers,
+        query_broker=send_markers,
         own=BrokersPartitions(partitions.get, markers, clock.wall_ms),
     )
     end(Stage.PARKED_REQUESTS, transactions, transactions.close)

@@ -16,7 +16,7 @@ from pybroker.net.connection_limits import ConnectionQuotas
 from pybroker.net.data_plane_settings import build_data_plane_settings
 from pybroker.net.events import EventTable, log_line
 from pybroker.net.listeners import BrokerListeners
-from pybroker.net.native import DataPlane, LogDirectoryFailed, LogLine, PeerCertificate, QuotaAsked
+from pybroker.net.native import DataPlane, LogDirectoryFailed, LogLine, PeerCertificate, QuotaQuery
 from pybroker.net.network_threads import serve_by_threads
 from pybroker.net.quotas import Quotas, QuotaWindow
 from pybroker.net.rights import Rights
@@ -51,7 +51,7 @@ def listen(foundation: Foundation, authorizer: Judge | None) -> Listening:
     end(Stage.CONNECTIONS, data_plane, lambda: close_connections(data_plane))
     rights = Rights(data_plane, authorizer)
     quotas = Quotas(data_plane, QuotaWindow(config.quota_window_num, config.quota_window_size_seconds))
-    events.on(QuotaAsked, quotas.answer)
+    events.on(QuotaQuery, quotas.respond)
     settings = config.tls_of_listeners()
     tls = TlsListeners(
         {one.endpoint.name: settings[one.endpoint.name] for one in config.broker_endpoints if one.is_encrypted},

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pybroker.replica.publisher import PartitionPublisher
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.storage.log_dirs.directories import Directories
+    from pybroker.storage.maintenance import Maintenance
     from pybroker.storage.partitions import Partitions
-    from pybroker.storage.upkeep import Upkeep
 
 _SLICE = 500
 """Number of partitions or topics between two pauses: less than a millisecond of work."""
@@ -341,9 +341,9 @@ def _of_flushes() -> Iterator[Family]:
     yield "kafka_log_logflushstats_seconds", [Sample(took_ns / _NANOSECONDS)]
 
 
-def of_cleaner(upkeep: Upkeep) -> Iterator[Family]:
+def of_cleaner(maintenance: Maintenance) -> Iterator[Family]:
     """Yield the metrics of the log cleaner; none while it does not run."""
-    counts = upkeep.cleaner_counts
+    counts = maintenance.cleaner_counts
     if counts is None:
         return
     if counts.checked_ms is not None:

@@ -19,8 +19,8 @@ from pybroker.replica.deletions import Deletions
 from pybroker.replica.in_sync import InSyncReplicas
 from pybroker.replica.lag_checks import LagChecks
 from pybroker.replica.publisher import PartitionPublisher
+from pybroker.storage.maintenance import Maintenance
 from pybroker.storage.partitions import Partitions
-from pybroker.storage.upkeep import Upkeep
 from pybroker.storage.workers import Workers
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def build_replicas(
     return Replicas(workers, partitions, publisher, in_sync, deletions, lag_checks)
 
 
-def build_upkeep(foundation: Foundation, listening: Listening, replicas: Replicas) -> Upkeep:
+def build_maintenance(foundation: Foundation, listening: Listening, replicas: Replicas) -> Maintenance:
     """Return the background tasks of the logs, not started."""
     live, failures, end = foundation.live, foundation.failures, foundation.shut_down.add
-    upkeep = Upkeep(
+    maintenance = Maintenance(
         replicas.partitions,
         foundation.directories,
         replicas.workers,
@@ -115,11 +115,11 @@ def build_upkeep(foundation: Foundation, listening: Listening, replicas: Replica
         directory_failed=failures.report_directory,
         moved=replicas.publisher.moved,
     )
-    listening.events.on(Exhausted, lambda event: upkeep.open_files.step_exhausted(event.error))
-    listening.events.on(SegmentRolled, lambda event: upkeep.flush_rolled(event.topic, event.index))
-    end(Stage.UPKEEP, upkeep, upkeep.end)
-    end(Stage.FLUSHES, "flushing of rolled logs", upkeep.flushed)
-    failures.on_lost_directory(lambda _path: upkeep.moves.give_up_failed())
-    live.subscribe(upkeep.reconfigure)
-    foundation.metrics.add(partial(of_cleaner, upkeep))
-    return upkeep
+    listening.events.on(Exhausted, lambda event: maintenance.open_files.step_exhausted(event.error))
+    listening.events.on(SegmentRolled, lambda event: maintenance.flush_rolled(event.topic, event.index))
+    end(Stage.MAINTENANCE, maintenance, maintenance.end)
+    end(Stage.FLUSHES, "flushing of rolled logs", maintenance.flushed)
+    failures.on_lost_directory(lambda _path: maintenance.moves.give_up_failed())
+    live.subscribe(maintenance.reconfigure)
+    foundation.metrics.add(partial(of_cleaner, maintenance))
+    return maintenance

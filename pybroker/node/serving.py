@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.broker.shut_down import Stage
-from pybroker.handlers.api_versions import encoded_answers
+from pybroker.handlers.api_versions import encoded_responses
 from pybroker.handlers.context import BrokerContext, BrokerServices, Contexts
 from pybroker.handlers.encoded_topics import EncodedTopics
 from pybroker.handlers.own_requests import OwnRequests
@@ -24,7 +24,7 @@ from pybroker.net.listeners import advertised
 from pybroker.net.native import ConnectionClosed, InterceptedRequest, UnresolvedRequest
 from pybroker.net.pipeline import Pipeline
 from pybroker.node.measuring import of_requests_here
-from pybroker.node.replicas import build_upkeep
+from pybroker.node.replicas import build_maintenance
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.replica.missing_records import find_missing_records
 from pybroker.serving import Users, build_sasl_server, build_tokens, build_unresolved, limits_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pybroker.node.broker_part import BrokerPart
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.sasl.server import SaslServer
-    from pybroker.storage.upkeep import Upkeep
+    from pybroker.storage.maintenance import Maintenance
 
 
 async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, RequestContext], None]) -> None:
@@ -53,14 +53,14 @@ async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, Reque
     # The image then contains this broker's registration, and all records committed before it.
     await publisher.published(max(source.image.offset, broker.membership.registration.epoch))
     unserved = TELEMETRY_KEYS if broker.plugins.telemetry is None else ()
-    broker.api_versions.begin(lambda image: encoded_answers(image, unserved), source.image)
+    broker.api_versions.begin(lambda image: encoded_responses(image, unserved), source.image)
     partitions.set_aside_strays()
-    upkeep = build_upkeep(broker.foundation, broker.listening, broker.replicas)
-    await upkeep.resume_moves()
-    pipeline = _build_pipeline(broker, apis, upkeep, intercepted)
+    maintenance = build_maintenance(broker.foundation, broker.listening, broker.replicas)
+    await maintenance.resume_moves()
+    pipeline = _build_pipeline(broker, apis, maintenance, intercepted)
     pipeline.start()
     descriptors.say(broker.foundation.shares, broker.foundation.config, len(partitions.all()))
-    await upkeep.begin()
+    await maintenance.begin()
     broker.replicas.lag_checks.begin()
     heartbeats = broker.membership.heartbeats
     if heartbeats is not None:
@@ -73,7 +73,7 @@ async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, Reque
 def _build_pipeline(
     broker: BrokerPart,
     apis: Mapping[int, Api],
-    upkeep: Upkeep,
+    maintenance: Maintenance,
     intercepted: Callable[[ControlRequest, RequestContext], None],
 ) -> Pipeline:
     foundation, listening, coordinators = broker.foundation, broker.listening, broker.coordinators
@@ -87,9 +87,9 @@ def _build_pipeline(
         end(Stage.WORKERS, sasl, sasl.close)
         forget = sasl.forget
         events.on(ConnectionClosed, lambda event: forget(event.connection))
-    contexts = Contexts(BrokerContext, _build_services(broker, upkeep, tokens, sasl), listening.quotas.time_of)
+    contexts = Contexts(BrokerContext, _build_services(broker, maintenance, tokens, sasl), listening.quotas.time_of)
     live.subscribe(contexts.reconfigure)
-    coordinators.brokers.serve_here(OwnRequests(apis, contexts).answer)
+    coordinators.brokers.serve_here(OwnRequests(apis, contexts).respond)
     dispatch = Dispatch(foundation.traced(apis))
     # All log directories may have failed while the partitions were opened.
     foundation.failures.check()
@@ -111,7 +111,7 @@ def _build_pipeline(
 
 
 def _build_services(
-    broker: BrokerPart, upkeep: Upkeep, tokens: DelegationTokens | None, sasl: SaslServer | None
+    broker: BrokerPart, maintenance: Maintenance, tokens: DelegationTokens | None, sasl: SaslServer | None
 ) -> BrokerServices:
     foundation, replicas, coordinators = broker.foundation, broker.replicas, broker.coordinators
     source = broker.access.source
@@ -131,9 +131,9 @@ def _build_services(
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         partitions=replicas.partitions,
-        moves=upkeep.moves,
+        moves=maintenance.moves,
         producer_ids=coordinators.producer_ids,
-        retention=upkeep.retention,
+        retention=maintenance.retention,
         deletions=replicas.deletions,
         topics=EncodedTopics(),
         markers=coordinators.markers,

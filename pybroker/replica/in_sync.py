@@ -59,7 +59,7 @@ class _Joining(msgspec.Struct, frozen=True):
     """At a newer epoch the high watermark stops waiting for the replica: it may lack records committed since."""
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _WantedChange(msgspec.Struct, frozen=True):
     """The requested change of a partition, by its leader at a leader epoch."""
 
     leader_epoch: int
@@ -97,17 +97,17 @@ class InSyncReplicas:
         self._find = find
         self._alter_partitions = alter_partitions
         self._broker_epoch = broker_epoch
-        self._wishes: dict[Key, _Wish] = {}
+        self._wanted_changes: dict[Key, _WantedChange] = {}
         # Partition epochs at which a response arrived: nothing is requested again before the image has a newer epoch.
-        self._answered: dict[Key, int] = {}
-        self._asking: asyncio.Task[None] | None = None
+        self._responded: dict[Key, int] = {}
+        self._querying: asyncio.Task[None] | None = None
         self._stopped = False
         self.counts = InSyncCounts()
 
     def caught_up(self, event: ReplicaCaughtUp) -> None:
         """Process a follower outside of the ISR that has caught up with the high watermark."""
-        wish = self._wish((event.topic_id, event.index), event.leader_epoch)
-        wish.joining[event.replica] = _Joining(event.broker_epoch, event.partition_epoch)
+        wanted = self._wanted_change((event.topic_id, event.index), event.leader_epoch)
+        wanted.joining[event.replica] = _Joining(event.broker_epoch, event.partition_epoch)
         self._begin()
 
     def step_lag(self, partitions: Sequence[Partition], max_lag_ms: int) -> None:
@@ -117,35 +117,35 @@ class InSyncReplicas:
             partitions, self._data_plane, max_lag_ms=max_lag_ms, alive=alive
         ):
             partition = partitions[place]
-            self._wish((partition.topic_id, partition.index), leader_epoch).leaving.update(replicas)
+            self._wanted_change((partition.topic_id, partition.index), leader_epoch).leaving.update(replicas)
         self._begin()
 
     def published(self, image: MetadataImage) -> None:
         """Process a newly published image: it contains the results of earlier requests."""
-        for key, partition_epoch in list(self._answered.items()):
+        for key, partition_epoch in list(self._responded.items()):
             partition = _partition(image, key)
             if partition is None or partition.partition_epoch > partition_epoch:
-                del self._answered[key]
+                del self._responded[key]
         self._begin()
 
     async def stop(self) -> None:
         """Stop sending requests."""
         self._stopped = True
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+        if self._querying is not None:
+            self._querying.cancel()
+            await asyncio.wait([self._querying])
 
-    def _wish(self, key: Key, leader_epoch: int) -> _Wish:
-        wish = self._wishes.get(key)
-        if wish is None or wish.leader_epoch < leader_epoch:
-            wish = self._wishes[key] = _Wish(leader_epoch, {}, set())
-        return wish
+    def _wanted_change(self, key: Key, leader_epoch: int) -> _WantedChange:
+        wanted = self._wanted_changes.get(key)
+        if wanted is None or wanted.leader_epoch < leader_epoch:
+            wanted = self._wanted_changes[key] = _WantedChange(leader_epoch, {}, set())
+        return wanted
 
     def _begin(self) -> None:
-        if self._wishes and self._asking is None and not self._stopped:
-            self._asking = asyncio.ensure_future(self._ask())
+        if self._wanted_changes and self._querying is None and not self._stopped:
+            self._querying = asyncio.ensure_future(self._query())
 
-    async def _ask(self) -> None:
+    async def _query(self) -> None:
         """Request all changes, one request after the other, until none can be sent now."""
         try:
             while changes := self._build_changes():
@@ -156,42 +156,42 @@ class InSyncReplicas:
                     log.info("Retrying the ISR changes of %d partitions: %s", len(changes), error)
                     await asyncio.sleep(_AGAIN_S)
                     continue
-                asked = {(change.topic_id, change.partition): change for change in changes}
+                requested = {(change.topic_id, change.partition): change for change in changes}
                 for result in results:
-                    self._count(result, asked, sizes)
-                retried = [self._take(result, asked) for result in results]
+                    self._count(result, requested, sizes)
+                retried = [self._take(result, requested) for result in results]
                 if any(retried):
                     await asyncio.sleep(_AGAIN_S)
         finally:
-            self._asking = None
+            self._querying = None
 
     def _build_changes(self) -> list[InSyncChange]:
         image, changes = self._image(), []
-        for key, wish in list(self._wishes.items()):
-            if key in self._answered:
+        for key, wanted in list(self._wanted_changes.items()):
+            if key in self._responded:
                 continue
-            if _is_ahead(wish, _partition(image, key)):
+            if _is_ahead(wanted, _partition(image, key)):
                 continue
-            change = self._build_change(image, key, wish)
+            change = self._build_change(image, key, wanted)
             if change is None:
-                del self._wishes[key]
+                del self._wanted_changes[key]
             else:
                 changes.append(change)
         return changes
 
-    def _build_change(self, image: MetadataImage, key: Key, wish: _Wish) -> InSyncChange | None:
+    def _build_change(self, image: MetadataImage, key: Key, wanted: _WantedChange) -> InSyncChange | None:
         partition = _partition(image, key)
-        if partition is None or partition.leader != self._node_id or partition.leader_epoch != wish.leader_epoch:
+        if partition is None or partition.leader != self._node_id or partition.leader_epoch != wanted.leader_epoch:
             return None
-        for id_, joined in list(wish.joining.items()):
+        for id_, joined in list(wanted.joining.items()):
             if joined.partition_epoch < partition.partition_epoch:
                 # It is reported again once it has caught up with the current high watermark.
-                del wish.joining[id_]
-        joining = {id_: joined.broker_epoch for id_, joined in wish.joining.items()}
+                del wanted.joining[id_]
+        joining = {id_: joined.broker_epoch for id_, joined in wanted.joining.items()}
         refused = [id_ for id_, epoch in joining.items() if not _is_eligible(image.cluster, id_, epoch)]
         self._stop_joining(image, key, refused)
         joining = {id_: epoch for id_, epoch in joining.items() if id_ not in refused}
-        kept = [id_ for id_ in partition.isr if id_ not in wish.leaving or id_ in joining]
+        kept = [id_ for id_ in partition.isr if id_ not in wanted.leaving or id_ in joining]
         isr = tuple(kept) + tuple(id_ for id_ in joining if id_ not in kept and id_ in partition.replicas)
         if set(isr) == set(partition.isr):
             return None
@@ -210,8 +210,8 @@ class InSyncReplicas:
         partition = _partition(self._image(), (change.topic_id, change.partition))
         return 0 if partition is None else len(partition.isr)
 
-    def _count(self, result: InSyncResult, asked: dict[Key, InSyncChange], sizes: dict[Key, int]) -> None:
-        change = asked.get((result.topic_id, result.partition))
+    def _count(self, result: InSyncResult, requested: dict[Key, InSyncChange], sizes: dict[Key, int]) -> None:
+        change = requested.get((result.topic_id, result.partition))
         if change is None:
             return
         before, after = sizes[change.topic_id, change.partition], len(change.isr)
@@ -221,26 +221,26 @@ class InSyncReplicas:
             self.counts.shrinks += after < before
             self.counts.expands += after > before
 
-    def _take(self, result: InSyncResult, asked: dict[Key, InSyncChange]) -> bool:
+    def _take(self, result: InSyncResult, requested: dict[Key, InSyncChange]) -> bool:
         """Process the result of a change; returns whether to request it again."""
         key = (result.topic_id, result.partition)
-        change = asked.get(key)
+        change = requested.get(key)
         if change is None:
             return False
         is_unchanged = result.error_code == ErrorCode.NONE and 0 <= result.partition_epoch <= change.partition_epoch
         if is_unchanged or result.error_code in _NOT_LET_IN:
-            wish = self._wishes.pop(key, None)
-            self._stop_joining(self._image(), key, list(wish.joining) if wish is not None else [])
+            wanted = self._wanted_changes.pop(key, None)
+            self._stop_joining(self._image(), key, list(wanted.joining) if wanted is not None else [])
             return False
         if result.error_code not in _AWAITS_METADATA:
             return True
         # Replicas that caught up are requested with the next image; lagging replicas are determined again.
-        wish = self._wishes.get(key)
-        if wish is not None:
-            wish.leaving.clear()
+        wanted = self._wanted_changes.get(key)
+        if wanted is not None:
+            wanted.leaving.clear()
         partition = _partition(self._image(), key)
         if partition is not None and partition.partition_epoch <= change.partition_epoch:
-            self._answered[key] = change.partition_epoch
+            self._responded[key] = change.partition_epoch
         return False
 
     def _stop_joining(self, image: MetadataImage, key: Key, replicas: list[int]) -> None:
@@ -255,11 +255,11 @@ def _partition(image: MetadataImage, key: Key) -> PartitionImage | None:
     return None if topic is None else topic.partitions.get(key[1])
 
 
-def _is_ahead(wish: _Wish, partition: PartitionImage | None) -> bool:
+def _is_ahead(wanted: _WantedChange, partition: PartitionImage | None) -> bool:
     """Return whether a change belongs to a role that the data plane has before its image is published."""
-    if partition is None or partition.leader_epoch != wish.leader_epoch:
-        return partition is not None and partition.leader_epoch < wish.leader_epoch
-    return any(joined.partition_epoch > partition.partition_epoch for joined in wish.joining.values())
+    if partition is None or partition.leader_epoch != wanted.leader_epoch:
+        return partition is not None and partition.leader_epoch < wanted.leader_epoch
+    return any(joined.partition_epoch > partition.partition_epoch for joined in wanted.joining.values())
 
 
 def _is_eligible(cluster: ClusterImage, broker_id: int, broker_epoch: int) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.authorizer")
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 """Value of the authorized operations in a response when the client did not request them (KIP-430)."""
 
 EVERY_OPERATION = {kind: sum(1 << operation for operation in operations) for kind, operations in OPERATIONS.items()}
@@ -165,16 +165,16 @@ def denied(requester: Requester, actions: Iterable[Action]) -> Sequence[Action]:
 
 
 def allowed(
-    requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_asked: bool = True
+    requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_requested: bool = True
 ) -> bool:
-    """Whether an operation is allowed on a resource; `is_asked` is false where the client did not attempt it."""
+    """Whether an operation is allowed on a resource; `is_requested` is false where the client did not attempt it."""
     judge = requester.authorizer
     if judge is None:
         return True
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     principal, host = str(requester.principal), requester.client_host
     decision = judge.decide(principal, host, operation, kind, text)
-    level = logging.DEBUG if decision.allowed or not is_asked else logging.INFO
+    level = logging.DEBUG if decision.allowed or not is_requested else logging.INFO
     if log.isEnabledFor(level):
         log.log(
             level,
@@ -215,7 +215,7 @@ def authorized_operations(requester: Requester, resource_type: ResourceType, nam
     return sum(
         1 << operation
         for operation in OPERATIONS[resource_type]
-        if allowed(requester, operation, resource_type, name, is_asked=False)
+        if allowed(requester, operation, resource_type, name, is_requested=False)
     )
 
 

@@ -34,17 +34,17 @@ def written_address(name: str) -> str | None:
 async def addresses_of(names: Iterable[str]) -> dict[str, str]:
     """Return the first resolved address of each name, as text. Names without an address are omitted."""
     found: dict[str, str] = {}
-    asked = []
+    requested = []
     for name in dict.fromkeys(names):
         address = written_address(name)
         if address is None:
-            asked.append(name)
+            requested.append(name)
         else:
             found[name] = address
-    if asked:
+    if requested:
         loop = asyncio.get_running_loop()
         threads = ThreadPoolExecutor(_MOST_AT_A_TIME, thread_name_prefix="pybroker-resolver")
-        lookups = {loop.run_in_executor(threads, _look_up, name): name for name in asked}
+        lookups = {loop.run_in_executor(threads, _look_up, name): name for name in requested}
         done, _ = await asyncio.wait(lookups, timeout=TIMEOUT_S)
         threads.shutdown(wait=False, cancel_futures=True)
         found.update({lookups[one]: address for one in done if (address := one.result()) is not None})

@@ -28,7 +28,7 @@ class Scope(Enum):
 
     REQUEST = "the whole request"
     ITEM = "an item of the request"
-    ANSWER = "what the answer names"
+    RESPONSE = "what the answer names"
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -82,11 +82,11 @@ def of_items(
     return Requirement(Scope.ITEM, operation, resource_type, selectors, unless, when)
 
 
-def of_answer(
+def of_response(
     operation: Operation, resource_type: ResourceType, *, unless: Operation | None = None, when: str | None = None
 ) -> Requirement:
     """Declare a requirement of resources that the response names and the request does not."""
-    return Requirement(Scope.ANSWER, operation, resource_type, (), unless, when)
+    return Requirement(Scope.RESPONSE, operation, resource_type, (), unless, when)
 
 
 def actions_of(requirements: Iterable[Requirement], request: Struct, version: int) -> Iterator[Action]:

@@ -17,6 +17,6 @@ partition, and when a new topic's logs are opened before the CreateTopics respon
     partitions       the open partitions
     moves            replicas that move to another directory
     chores           periodic tasks
-    upkeep           all background tasks, with retention, compaction and moves, from start to stop
+    maintenance      all background tasks, with retention, compaction and moves, from start to stop
     native           the gateway to Rust
 """

@@ -106,7 +106,7 @@ class LogMoves:
         self._workers = ThreadPoolExecutor(threads, "pybroker-mover")
         self._stopping = threading.Event()
         # Held while a move is requested or cancelled: requests are handled one after the other.
-        self._asking = threading.Lock()
+        self._querying = threading.Lock()
         # Guards `_moves`. Invariant: exactly the moves that have not ended, including those that wait for a thread.
         self._lock = threading.Lock()
         self._moves: dict[Key, Move] = {}
@@ -133,7 +133,7 @@ class LogMoves:
 
     def stop(self) -> None:
         """Stop all moves; the next start resumes them."""
-        with self._asking:
+        with self._querying:
             self._stopping.set()
             self._mover.stop()
         self._workers.shutdown(cancel_futures=True)
@@ -152,13 +152,13 @@ class LogMoves:
             raise LogDirectoryNotFoundError(f"{path} is none of the log directories")
         if target.offline:
             raise DirectoryOfflineError(f"log directory {path} failed")
-        with self._asking:
+        with self._querying:
             self._request(topic, index, target, name)
 
     def _request(self, topic: str, index: int, target: LogDirectory, name: str) -> None:
-        under_way = self._moves.get((topic, index))
-        if under_way is not None and under_way.target is not target:
-            self._end(under_way)
+        in_progress = self._moves.get((topic, index))
+        if in_progress is not None and in_progress.target is not target:
+            self._end(in_progress)
         if self._partitions.is_lost(topic, index):
             raise DirectoryOfflineError(f"the log directory of {topic}-{index} failed")
         located = self._partitions.locate(topic, index)
@@ -198,7 +198,7 @@ class LogMoves:
                     log.info("Removing %s, which is no longer needed", path)
                     discard(path)
                 else:
-                    with self._asking:
+                    with self._querying:
                         self._begin(Move(*located, directory, path))
             except (OSError, ValueError) as error:
                 log.error("the move of %s-%d to %s is not resumed: %s", topic, index, directory.path, error)

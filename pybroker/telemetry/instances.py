@@ -13,7 +13,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from pybroker.telemetry.client import Client
-    from pybroker.telemetry.subscriptions import Asked
+    from pybroker.telemetry.subscriptions import Requested
 
 MOST = 16_384
 """Kafka's `CACHE_MAX_SIZE`: some hundred bytes each."""
@@ -26,21 +26,21 @@ class Instance(msgspec.Struct, eq=False):
     """One client instance. Times are milliseconds of a monotonic clock; None for never."""
 
     client: Client
-    asked: Asked
+    requested: Requested
     version: int
-    """Version of the subscriptions from which `asked` was built."""
+    """Version of the subscriptions from which `requested` was built."""
     got_at: int | None = None
     pushed_at: int | None = None
     is_terminating: bool = False
     """Whether the client has declared its last push as the last."""
-    may_ask_early: bool = False
+    may_query_early: bool = False
     """Whether its last request failed with an error that a new request for subscriptions resolves."""
     expires_at: int = 0
 
     def note_get(self, now: int) -> bool:
         """Record a request for subscriptions. Returns false, without recording it, where it is too early."""
         last = max((at for at in (self.got_at, self.pushed_at) if at is not None), default=None)
-        if last is not None and now - last < self.asked.interval_ms:
+        if last is not None and now - last < self.requested.interval_ms:
             return False
         self.got_at = now
         return True
@@ -52,7 +52,7 @@ class Instance(msgspec.Struct, eq=False):
         interval to one and a half.
         """
         follows_get = self.got_at is not None and (self.pushed_at is None or self.got_at > self.pushed_at)
-        if not follows_get and self.pushed_at is not None and now - self.pushed_at < self.asked.interval_ms:
+        if not follows_get and self.pushed_at is not None and now - self.pushed_at < self.requested.interval_ms:
             return False
         self.pushed_at = now
         return True
@@ -79,7 +79,7 @@ class Instances:
     def keep(self, instance: Instance, connection: int, now: int) -> None:
         """Keep an instance of a connection; the one with the oldest request may be removed."""
         instance_id = instance.client.instance_id
-        instance.expires_at = now + max(LEAST_EXPIRY_MS, _INTERVALS_TO_EXPIRY * instance.asked.interval_ms)
+        instance.expires_at = now + max(LEAST_EXPIRY_MS, _INTERVALS_TO_EXPIRY * instance.requested.interval_ms)
         self._by_id[instance_id] = instance
         self._by_id.move_to_end(instance_id)
         self._by_connection[connection] = instance_id

@@ -17,7 +17,7 @@ from pybroker.protocol.errors import ErrorCode
 from pybroker.telemetry.client import Push
 from pybroker.telemetry.instances import Instance, Instances
 from pybroker.telemetry.receivers import PayloadTooLargeError
-from pybroker.telemetry.subscriptions import Asked, Subscription, build_asked
+from pybroker.telemetry.subscriptions import Requested, Subscription, build_requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class Given(NamedTuple):
     """The response to a request for subscriptions."""
 
     instance_id: bytes
-    asked: Asked
+    requested: Requested
 
 
 class Counts(NamedTuple):
@@ -119,17 +119,17 @@ class Telemetry:
         """Accept no more pushes."""
         self._receivers.close()
 
-    def ask(self, client: Client, connection: int) -> Given:
+    def query(self, client: Client, connection: int) -> Given:
         """Return the subscriptions of a client, with a new id for one without (zeros). Raises RefusedError."""
         if client.instance_id == ZERO:
             client = client._replace(instance_id=self._fresh_id())
         now = self._now_ms()
         instance = self._find(client, connection, now)
-        if not instance.note_get(now) and not instance.may_ask_early:
+        if not instance.note_get(now) and not instance.may_query_early:
             self._throttled += 1
             raise RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, _too_early(client))
-        instance.may_ask_early = False
-        return Given(client.instance_id, instance.asked)
+        instance.may_query_early = False
+        return Given(client.instance_id, instance.requested)
 
     async def push(
         self, client: Client, connection: int, subscription_id: int, payload: bytes, codec: int, *, is_last: bool
@@ -143,9 +143,9 @@ class Telemetry:
         try:
             self._judge(instance, subscription_id, payload, codec, is_last, now)
             if payload:
-                await self._hand_out(Push(client, payload, instance.asked.interval_ms, is_last), codec)
+                await self._hand_out(Push(client, payload, instance.requested.interval_ms, is_last), codec)
         except RefusedError as refusal:
-            instance.may_ask_early = refusal.code in (
+            instance.may_query_early = refusal.code in (
                 ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             )
@@ -153,7 +153,7 @@ class Telemetry:
             raise
         finally:
             instance.is_terminating = is_last
-        instance.may_ask_early = False
+        instance.may_query_early = False
 
     def _judge(
         self, instance: Instance, subscription_id: int, payload: bytes, codec: int, is_last: bool, now: int
@@ -165,7 +165,7 @@ class Telemetry:
         if not instance.note_push(now) and not is_last:
             self._throttled += 1
             raise RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, _too_early(client))
-        if subscription_id != instance.asked.subscription_id:
+        if subscription_id != instance.requested.subscription_id:
             self._unknown += 1
             words = f"Unknown client subscription id for the client [{client.uuid}]"
             raise RefusedError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, words)
@@ -193,7 +193,7 @@ class Telemetry:
         if instance is None or instance.version < self._version:
             # Another subscription creates a new instance, as in Kafka: the client may request it at once.
             first = client if instance is None else instance.client
-            instance = Instance(first, build_asked(first, self._subscriptions.values()), self._version)
+            instance = Instance(first, build_requested(first, self._subscriptions.values()), self._version)
         self._instances.keep(instance, connection, now)
         return instance
 

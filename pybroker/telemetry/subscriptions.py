@@ -37,7 +37,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return all(name in attributes and matches(attributes[name]) for name, matches in self.patterns.items())
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """The combined subscription of one client."""
 
     subscription_id: int
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     interval_ms: int
 
 
-def build_asked(client: Client, subscriptions: Iterable[Subscription]) -> Asked:
+def build_requested(client: Client, subscriptions: Iterable[Subscription]) -> Requested:
     """Combine the matching subscriptions: all of their metrics, at the shortest of their intervals."""
     attributes = client.attributes
     matching = [one for one in subscriptions if one.matches(attributes)]
@@ -56,7 +56,7 @@ def build_asked(client: Client, subscriptions: Iterable[Subscription]) -> Asked:
     # As Kafka: the default applies where no subscription matches, or all intervals are longer.
     interval_ms = min([DEFAULT_INTERVAL_MS, *(one.interval_ms for one in matching)])
     names = tuple(sorted(metrics))
-    return Asked(_subscription_id(client.instance_id, names, interval_ms), names, interval_ms)
+    return Requested(_subscription_id(client.instance_id, names, interval_ms), names, interval_ms)
 
 
 def _subscription_id(instance_id: bytes, metrics: tuple[str, ...], interval_ms: int) -> int:

@@ -9,7 +9,7 @@ faults must behave exactly as in production.
     names        APIs and errors by Kafka's names
     faults       the requests that a fault applies to, and its count
     interceptor  decides about the requests that the data plane stops
-    answers      error responses of every API, limited versions
+    responses    error responses of every API, limited versions
     requests     a received request, and the log of recorded requests
     clock        the broker's clock, which a test can advance
     security     security of a listener, and the settings of its clients

@@ -331,7 +331,7 @@ class Cluster:
 
     def _make_users(self) -> None:
         """Create the SCRAM users, once for each directory."""
-        if self._security is None or not self._security.asks_password:
+        if self._security is None or not self._security.needs_password:
             return
         with self._admin() as admin:
             known = admin.describe_scram_users()

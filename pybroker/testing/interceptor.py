@@ -17,17 +17,17 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.protocol.api_keys import ApiKey
 from pybroker.protocol.errors import ErrorCode, ProtocolError
 from pybroker.protocol.schema import Message
-from pybroker.testing.answers import (
-    OF_SESSIONS,
-    error_answer,
-    is_of_a_session,
-    narrowed_versions,
-    payload_of,
-    wants_no_answer,
-)
 from pybroker.testing.faults import Decide, Fault, Hold, Outcome, Refuse
 from pybroker.testing.names import api_named, code_named
 from pybroker.testing.requests import Request, RequestLog
+from pybroker.testing.responses import (
+    OF_SESSIONS,
+    error_response,
+    is_of_a_session,
+    narrowed_versions,
+    payload_of,
+    wants_no_response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -149,7 +149,7 @@ class Interceptor:
         """Return whether a request's version is served. If not, respond as a broker of the served versions."""
         limits = self._limits
         if limits and api.key == ApiKey.API_VERSIONS:
-            data_plane.answer_intercepted(request.connection, narrowed_versions(api, request, context, limits))
+            data_plane.respond_intercepted(request.connection, narrowed_versions(api, request, context, limits))
             return False
         limit = limits.get(api.key, (api.min_version, api.max_version))
         if limit is None or not limit[0] <= request.version <= limit[1]:
@@ -166,8 +166,10 @@ class Interceptor:
                 continue
             if _needs_partitions(fault, request):
                 # Only the data plane knows the partitions of the session, so the client is made to send them again.
-                answer = error_answer(api, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, fault.scope.concerns)
-                data_plane.answer_intercepted(request.connection, payload_of(request, answer))
+                response = error_response(
+                    api, request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, fault.scope.concerns
+                )
+                data_plane.respond_intercepted(request.connection, payload_of(request, response))
                 return
             if fault.scope.has(request) and fault.take():
                 delay_s += fault.delay_s
@@ -187,7 +189,7 @@ class Interceptor:
         if isinstance(outcome, Refuse) and fault is not None:
             self._refuse(data_plane, api, request, outcome, fault.scope.concerns)
         elif isinstance(outcome, Decide) and fault is not None:
-            self._ask(api, request, outcome, fault)
+            self._query(api, request, outcome, fault)
         elif isinstance(outcome, Hold) and fault is not None:
             with self._lock:
                 waits = not fault.released.is_set()
@@ -206,19 +208,19 @@ class Interceptor:
         refusal: Refuse,
         concerns: Callable[[str, int], bool],
     ) -> None:
-        if wants_no_answer(request):
+        if wants_no_response(request):
             # As Kafka does: the client has no other indication of the error.
             data_plane.close_connection(request.connection)
             return
-        answer = error_answer(api, request, refusal.code, refusal.message, concerns)
-        data_plane.answer_intercepted(request.connection, payload_of(request, answer))
+        response = error_response(api, request, refusal.code, refusal.message, concerns)
+        data_plane.respond_intercepted(request.connection, payload_of(request, response))
 
-    def _ask(self, api: RegisteredApi, request: Request, asked: Decide, fault: Fault) -> None:
+    def _query(self, api: RegisteredApi, request: Request, requested: Decide, fault: Fault) -> None:
         """Have the test's function decide, at once or, for a coroutine function, when it completes."""
 
-        async def ask() -> None:
+        async def query() -> None:
             try:
-                verdict = asked.function(request)
+                verdict = requested.function(request)
                 if inspect.isawaitable(verdict):
                     verdict = await verdict
                 self._carry_out(api, request, verdict)
@@ -228,7 +230,7 @@ class Interceptor:
                 if self._data_plane is not None:
                     self._data_plane.close_connection(request.connection)
 
-        task = asyncio.get_running_loop().create_task(ask())
+        task = asyncio.get_running_loop().create_task(query())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -237,7 +239,7 @@ class Interceptor:
         if data_plane is None:
             return
         if isinstance(verdict, Message):
-            data_plane.answer_intercepted(request.connection, payload_of(request, verdict))
+            data_plane.respond_intercepted(request.connection, payload_of(request, verdict))
         elif isinstance(verdict, int | str):
             self._refuse(data_plane, api, request, Refuse(code_named(verdict), None), lambda _topic, _index: True)
         elif verdict is None or isinstance(verdict, Outcome):

@@ -53,7 +53,7 @@ class Security:
         return self.protocol.endswith("SSL")
 
     @property
-    def asks_password(self) -> bool:
+    def needs_password(self) -> bool:
         """Whether the protocol uses SASL."""
         return self.protocol.startswith("SASL")
 
@@ -77,9 +77,9 @@ class Security:
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.certificates": self._authority.pem,
             }
-            if not self.asks_password:
+            if not self.needs_password:
                 given["ssl.client.auth"] = "requested"
-        if self.asks_password:
+        if self.needs_password:
             users = " ".join(f'"user_{name}"="{_quoted(password)}"' for name, password in self.users.items())
             given["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
             name, password = next(iter(self.users.items()))
@@ -92,13 +92,13 @@ class Security:
         """Return the settings of each node of a cluster, whose controller listeners are secured as well."""
         given = self.broker_properties()
         del given["listeners"]
-        if self.asks_password:
+        if self.needs_password:
             given["sasl.mechanism.controller.protocol"] = "PLAIN"
         return given
 
     def scram_users(self) -> list[list[ScramUpsertion]]:
         """Return AlterUserScramCredentials' users of each mechanism; computes thousands of hashes each."""
-        if not self.asks_password:
+        if not self.needs_password:
             return []
         return [
             [
@@ -119,7 +119,7 @@ class Security:
         given = {"security.protocol": self.protocol}
         if self._authority is not None:
             given["ssl.ca.pem"] = self._authority.pem
-        if self.asks_password:
+        if self.needs_password:
             name, password = self._login(user, mechanism)
             given |= {"sasl.mechanism": mechanism, "sasl.username": name, "sasl.password": password}
         elif user is not None:
@@ -132,7 +132,7 @@ class Security:
         given = {"security.protocol": self.protocol}
         if self._authority is not None:
             given |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self._authority.pem}
-        if self.asks_password:
+        if self.needs_password:
             name, password = self._login(user, mechanism)
             module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
             words = f'username="{_quoted(name)}" password="{_quoted(password)}"'

@@ -42,7 +42,7 @@ _RENEWED_AT: Final = 0.75
 _KNOWN_S: Final = 10.0
 """Timeout in seconds until all brokers know a new token."""
 _POLL_INTERVAL_S: Final = 0.05
-_ASK_MS: Final = 5_000
+_QUERY_MS: Final = 5_000
 _LONGEST_REST_S, _SHORTEST_REST_S = 60.0, 1.0
 _LEAVE_S: Final = 10.0
 LONGEST: Final = -1
@@ -143,12 +143,12 @@ class Delegation:
         """
         deadline = time.monotonic() + _KNOWN_S
         by_token = AdminSettings.acting(self.properties)
-        asking = {**by_token, "default.api.timeout.ms": str(_ASK_MS), "request.timeout.ms": str(_ASK_MS)}
+        querying = {**by_token, "default.api.timeout.ms": str(_QUERY_MS), "request.timeout.ms": str(_QUERY_MS)}
         for broker in admin.describe_cluster().brokers:
             while True:
                 try:
-                    with Admin(f"{broker.host}:{broker.port}", asking) as asked:
-                        asked.describe_cluster()
+                    with Admin(f"{broker.host}:{broker.port}", querying) as requested:
+                        requested.describe_cluster()
                     break
                 except UnreachableError:
                     break  # The broker is down. It gets the token before it serves clients again.

@@ -58,7 +58,7 @@ _MASTER: Final = re.compile(
     r"local|local\[(\d+|\*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|spark://[^,]+:\d+(,[^,]+:\d+)*|yarn|k8s://.+"
 )
-_ANSWER_S: Final = 10.0
+_RESPONSE_S: Final = 10.0
 
 #: Settings that are omitted where executors run on other machines, which connect to the driver.
 LOCAL_ONLY: Final = frozenset({"spark.driver.host", "spark.driver.bindAddress"})
@@ -93,7 +93,7 @@ def check_master(master: str) -> None:
     for address in master.removeprefix(_STANDALONE).split(","):
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), _RESPONSE_S).close()
         except (OSError, OverflowError) as error:
             failures.append(f"{address}: {error}")
         else:

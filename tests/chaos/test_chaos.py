@@ -21,7 +21,7 @@ from tests.chaos.network import Network
 from tests.chaos.rights import mount_fault, network_fault
 from tests.chaos.world import World, all_kinds
 
-IS_ASKED_FOR = "PYBROKER_CHAOS_SECONDS" in os.environ
+IS_REQUESTED = "PYBROKER_CHAOS_SECONDS" in os.environ
 SECONDS = float(os.environ.get("PYBROKER_CHAOS_SECONDS", "120"))
 SEED = int(os.environ.get("PYBROKER_CHAOS_SEED", "7")) or random.SystemRandom().randrange(1, 1 << 31)
 BROKERS = int(os.environ.get("PYBROKER_CHAOS_BROKERS", "3"))
@@ -40,7 +40,7 @@ class Notes:
     def note(self, text: str) -> None:
         """Add a line."""
         self.lines.append(f"[{time.monotonic() - self.started:6.1f}] {text}")
-        if IS_ASKED_FOR:
+        if IS_REQUESTED:
             with self._capsys.disabled():
                 print(self.lines[-1], flush=True)
 
@@ -75,7 +75,7 @@ def test_nothing_that_was_promised_is_broken(tmp_path: Path, capsys: pytest.Capt
         assert not violations, f"seed {SEED}:\n{summary(violations)}"
     except BaseException:
         with capsys.disabled():
-            print("\n".join([*([] if IS_ASKED_FOR else notes.lines), world.logs()]), flush=True)
+            print("\n".join([*([] if IS_REQUESTED else notes.lines), world.logs()]), flush=True)
         raise
     finally:
         world.end()

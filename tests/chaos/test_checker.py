@@ -24,7 +24,7 @@ def undamaged(outcomes: list[bool], cuts: set[int], *, compacted: bool = False) 
     records = []
     epoch = 0
     epochs = history.leader_epochs[WHERE] = [LeaderEpoch(epoch, -1.0)]
-    for number, answered in enumerate(outcomes):
+    for number, responded in enumerate(outcomes):
         at = float(number * 10)
         if number in cuts:
             epoch += 1
@@ -32,8 +32,8 @@ def undamaged(outcomes: list[bool], cuts: set[int], *, compacted: bool = False) 
         key = f"key-{number % 2}"
         record = Record(number, f"p:{number}", key, epoch)
         records.append(record)
-        outcome = Outcome.ACKNOWLEDGED if answered else Outcome.UNKNOWN
-        offset = number if answered else -1
+        outcome = Outcome.ACKNOWLEDGED if responded else Outcome.UNKNOWN
+        offset = number if responded else -1
         history.sends.append(Send(WHERE, "p", number, record.value, key, outcome, offset, at, at + 1))
         history.ends.append(EndRead(WHERE, number + 1, epoch, at + 2, at + 3))
         history.polls.append(Poll(WHERE, f"reader-{epoch}", GROUP, (record,), at + 4, at + 5))
@@ -123,7 +123,7 @@ def _skip(history: History, at: int) -> None:
     del history.polls[at]
 
 
-def _answer_old_end(history: History, at: int) -> None:
+def _respond_old_end(history: History, at: int) -> None:
     history.ends[at] = history.ends[at]._replace(offset=at - 1)
 
 
@@ -150,8 +150,8 @@ DAMAGES: list[tuple[Callable[[History, int], None], str]] = [
     (_poll_again, "nonmonotonic poll"),
     (_skip, "skipped"),
     (_skip, "unseen"),
-    (_answer_old_end, "stale read"),
-    (_answer_old_end, "end went back"),
+    (_respond_old_end, "stale read"),
+    (_respond_old_end, "end went back"),
     (_commit_old, "committed offset went back"),
     (_read_old_commit, "committed offset went back"),
 ]

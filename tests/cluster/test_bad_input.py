@@ -43,7 +43,7 @@ def sturdy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         with Wire(broker.bootstrap_servers) as wire:
             made = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}
             assert wire.call("CreateTopics", 7, topics=[made], timeout_ms=10_000).topics[0].error_code == 0
-            assert produced(wire.ask(produce(TOPIC, batch_of(b"here")))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch_of(b"here")))).error_code == 0
         yield broker
 
 
@@ -56,7 +56,7 @@ def bystander(sturdy: BrokerProcess) -> Iterator[Wire]:
         yield wire
         assert sturdy.is_running(), sturdy.log[-3000:]
         assert wire.call("Metadata", 12, topics=[{"name": TOPIC}]).topics[0].error_code == 0
-        assert fetched(wire.ask(fetch(TOPIC))).records
+        assert fetched(wire.query(fetch(TOPIC))).records
     assert sturdy.resident_bytes() < before + 48 * MEBIBYTE
     assert "panicked" not in sturdy.log
     assert "Traceback" not in sturdy.log
@@ -149,8 +149,8 @@ def test_a_body_of_noise_is_an_error_or_a_closed_connection(sturdy: BrokerProces
                 head = header(key, version, 77, flexible=flexible(key, version))
                 wire.send_frame(head + noise.randbytes(length))
                 wire.socket.shutdown(socket.SHUT_WR)
-                answer = drain(wire)
-                assert answer == b"" or answer[4:8] == struct.pack(">i", 77)
+                response = drain(wire)
+                assert response == b"" or response[4:8] == struct.pack(">i", 77)
 
 
 def drain(wire: Wire) -> bytes:
@@ -180,7 +180,7 @@ def test_a_real_request_cut_anywhere_is_refused_and_nothing_is_taken_for_it(stur
             wire.socket.shutdown(socket.SHUT_WR)
             drain(wire)
     with Wire(sturdy.bootstrap_servers) as wire:
-        assert fetched(wire.ask(fetch(TOPIC))).high_watermark == 1
+        assert fetched(wire.query(fetch(TOPIC))).high_watermark == 1
 
 
 ABSURD = {
@@ -276,7 +276,7 @@ def test_a_client_that_reads_nothing_is_not_read_from(sturdy: BrokerProcess) -> 
         made = {"name": topic, "num_partitions": 1, "replication_factor": 1}
         wire.call("CreateTopics", 7, topics=[made], timeout_ms=10_000)
         for _ in range(4):
-            assert produced(wire.ask(produce(topic, batch_of(b"x" * 900_000)))).error_code == 0
+            assert produced(wire.query(produce(topic, batch_of(b"x" * 900_000)))).error_code == 0
     before = sturdy.resident_bytes()
     with Wire(sturdy.bootstrap_servers) as greedy:
         greedy.socket.settimeout(1)
@@ -287,7 +287,7 @@ def test_a_client_that_reads_nothing_is_not_read_from(sturdy: BrokerProcess) -> 
             send_in_parts(greedy, frame * 200_000)
         assert sturdy.resident_bytes() < before + 64 * MEBIBYTE
         with Wire(sturdy.bootstrap_servers) as wire:
-            assert fetched(wire.ask(fetch(TOPIC))).records
+            assert fetched(wire.query(fetch(TOPIC))).records
 
 
 def test_a_compressed_batch_that_would_fill_memory_is_refused_or_read_in_bounds(sturdy: BrokerProcess) -> None:
@@ -296,8 +296,8 @@ def test_a_compressed_batch_that_would_fill_memory_is_refused_or_read_in_bounds(
     assert len(bomb) < MEBIBYTE
     batch = Batch((Record(b""),), attributes=GZIP, section=bomb).encode()
     with Wire(sturdy.bootstrap_servers) as wire:
-        answer = produced(wire.ask(produce(TOPIC, batch)))
-    assert answer.error_code != 0
+        response = produced(wire.query(produce(TOPIC, batch)))
+    assert response.error_code != 0
 
 
 def test_a_thousand_connections_come_and_go(sturdy: BrokerProcess) -> None:

@@ -47,11 +47,11 @@ async def test_a_client_sees_what_it_changed_by_way_of_the_broker_that_it_asked(
         for number in range(10):
             name = f"t{broker}-{number}"
             creation = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=3)])
-            (created,) = (await connection.ask(creation, CreateTopicsResponse)).topics
+            (created,) = (await connection.query(creation, CreateTopicsResponse)).topics
             assert (created.error_code, created.num_partitions) == (0, 2)
             assert await partitions_of(connection, name) == 2
         deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=f"t{broker}-0")])
-        (deleted,) = (await connection.ask(deletion, DeleteTopicsResponse)).responses
+        (deleted,) = (await connection.query(deletion, DeleteTopicsResponse)).responses
         assert deleted.error_code == 0
         assert await partitions_of(connection, f"t{broker}-0") == 0
         await connection.close()
@@ -59,8 +59,8 @@ async def test_a_client_sees_what_it_changed_by_way_of_the_broker_that_it_asked(
 
 async def partitions_of(connection: Connection, name: str) -> int:
     """How many partitions a topic has, as the broker at the other end sees it."""
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-    (topic,) = (await connection.ask(asked, MetadataResponse)).topics
+    requested = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    (topic,) = (await connection.query(requested, MetadataResponse)).topics
     return len(topic.partitions)
 
 
@@ -102,19 +102,19 @@ def test_the_death_of_the_active_controller_costs_forwarded_requests_a_wait(clus
 
 async def test_settings_of_a_broker_are_taken_by_each_broker_and_of_nobody_by_none(cluster: Cluster) -> None:
     codes = []
-    for asked in cluster.brokers:
-        address = cluster.address(asked)
+    for requested in cluster.brokers:
+        address = cluster.address(requested)
         connection = await Connection.open(address, AdminSettings.from_properties({"bootstrap.servers": address}))
         for named in (*cluster.brokers, 99):
             change = AlterConfigsResource(
                 resource_type=BROKER_RESOURCE,
                 resource_name=str(named),
-                configs=[AlterableConfig(name="message.max.bytes", config_operation=0, value=f"{named}{asked}00")],
+                configs=[AlterableConfig(name="message.max.bytes", config_operation=0, value=f"{named}{requested}00")],
             )
-            answer = await connection.ask(
+            response = await connection.query(
                 IncrementalAlterConfigsRequest(resources=[change]), IncrementalAlterConfigsResponse
             )
-            codes.append((named, answer.responses[0].error_code))
+            codes.append((named, response.responses[0].error_code))
         await connection.close()
     assert {code for named, code in codes if named != 99} == {ErrorCode.NONE}
     assert {code for named, code in codes if named == 99} == {ErrorCode.INVALID_REQUEST}

@@ -37,7 +37,7 @@ def bystander(broker: BrokerProcess) -> Iterator[Wire]:
         wire.call("ListGroups", 4)  # An answer says that the connection was accepted: `crowd` counts connections.
         yield wire
         assert wire.call("Metadata", 12, topics=[{"name": "topic-0"}]).topics[0].error_code == 0
-        assert fetched(wire.ask(fetch("topic-0"))).error_code == 0
+        assert fetched(wire.query(fetch("topic-0"))).error_code == 0
     assert broker.is_running(), broker.log[-3000:]
     assert "Traceback" not in broker.log
 

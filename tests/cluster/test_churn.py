@@ -32,8 +32,8 @@ def round_of(servers: str, number: int) -> None:
         made = wire.call("CreateTopics", 7, topics=wanted, timeout_ms=20_000)
         assert {topic.error_code for topic in made.topics} == {0}
         for name in topics:
-            assert produced(wire.ask(produce(name, batch_of(b"a", b"b")))).error_code == 0
-            wire.ask(fetch(name))
+            assert produced(wire.query(produce(name, batch_of(b"a", b"b")))).error_code == 0
+            wire.query(fetch(name))
         member_id, generation = join(wire, group)
         partition = {
             "partition_index": 0,

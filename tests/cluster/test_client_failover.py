@@ -88,9 +88,9 @@ def test_the_death_of_a_broker_is_not_seen_by_clients(cluster: Cluster, topic: s
     assert [generations[-1] for generations in load.generations] == [generations[-1] for generations in before]
 
 
-def leads(answer: Any, partition: int) -> int:
+def leads(response: Any, partition: int) -> int:
     """The leader of a partition that a Metadata answer names."""
-    [described] = (one for one in answer.topics[0].partitions if one.partition_index == partition)
+    [described] = (one for one in response.topics[0].partitions if one.partition_index == partition)
     leader: int = described.leader_id
     return leader
 
@@ -99,28 +99,28 @@ def leads(answer: Any, partition: int) -> int:
 def test_who_asks_after_a_death_is_sent_to_the_new_leader(cluster: Cluster, topic: str, victim: str) -> None:
     leader = cluster.leader(topic, 0) if victim == "leader" else cluster.controller()
     partition = next(at for at in range(PARTITIONS) if cluster.leader(topic, at) == leader)
-    asked = request("Metadata", 9, topics=[{"name": topic}], allow_auto_topic_creation=False)
+    requested = request("Metadata", 9, topics=[{"name": topic}], allow_auto_topic_creation=False)
     with ExitStack() as stack:
         others = [stack.enter_context(Wire(cluster.address(one))) for one in cluster.brokers if one != leader]
         for other in others:
-            other.ask(asked)
+            other.query(requested)
         cluster.kill(leader)  # and its sockets are closed
-        asked_s = time.monotonic()
-        sent = [(other, other.send(asked)) for other in others]
-        answers = [(other.receive(asked, number), time.monotonic() - asked_s) for other, number in sent]
-        until_s = asked_s + WITHIN
+        requested_s = time.monotonic()
+        sent = [(other, other.send(requested)) for other in others]
+        responses = [(other.receive(requested, number), time.monotonic() - requested_s) for other, number in sent]
+        until_s = requested_s + WITHIN
         for at, (other, _) in enumerate(sent):
             # On a busy machine a broker may answer before it has seen that the sockets are closed.
-            while leads(answers[at][0], partition) == leader and answers[at][1] < SUSPECTED_S:
+            while leads(responses[at][0], partition) == leader and responses[at][1] < SUSPECTED_S:
                 again_s = time.monotonic()
                 assert again_s < until_s, "the dead broker is named again and again"
-                answers[at] = (other.ask(asked), time.monotonic() - again_s)
+                responses[at] = (other.query(requested), time.monotonic() - again_s)
     cluster.start(leader)
     in_sync(cluster, topic)
-    for answer, waited_s in answers:
+    for response, waited_s in responses:
         # On a machine that is busy with other things the election may take longer than an answer waits.
-        assert leads(answer, partition) in set(cluster.brokers) - {leader} or waited_s >= SUSPECTED_S
-        assert {one.node_id for one in answer.brokers} == set(cluster.brokers), (
+        assert leads(response, partition) in set(cluster.brokers) - {leader} or waited_s >= SUSPECTED_S
+        assert {one.node_id for one in response.brokers} == set(cluster.brokers), (
             "nobody forgets it before its partitions"
         )
 

@@ -68,7 +68,7 @@ def test_a_batch_goes_to_the_leader_that_the_answer_names_without_asking_for_met
     with Producer(first.bootstrap_servers, PATIENT) as producer:
         assert producer.send("t", b"a").result(60).offset == 0
         assert producer.metrics()["leader-changes-total"] == 1
-    assert (len(second.received), second.asked[METADATA], first.asked[METADATA]) == (1, 0, 1)
+    assert (len(second.received), second.requested[METADATA], first.requested[METADATA]) == (1, 0, 1)
 
 
 def test_reading_goes_on_at_the_leader_that_the_answer_names(pair: Pair) -> None:
@@ -78,7 +78,7 @@ def test_reading_goes_on_at_the_leader_that_the_answer_names(pair: Pair) -> None
     with Fetcher(first.bootstrap_servers, PATIENT) as fetcher:
         fetcher.assign({T0: 0})
         assert [record.value for record in read(fetcher, 4)] == [b"0", b"1", b"2", b"3"]
-    assert (first.seen[FETCH], second.asked[METADATA]) == ({18}, 0)
+    assert (first.seen[FETCH], second.requested[METADATA]) == ({18}, 0)
 
 
 def test_a_silent_leader_is_not_waited_for_once_another_leads(pair: Pair) -> None:
@@ -89,7 +89,7 @@ def test_a_silent_leader_is_not_waited_for_once_another_leads(pair: Pair) -> Non
         first.hangs_at = (ProduceRequest,)
         first.hangs.clear()
         sent = producer.send("t", b"b")
-        wait_until(lambda: first.asked[PRODUCE] == 2, within=60, what="the batch is at the silent leader")
+        wait_until(lambda: first.requested[PRODUCE] == 2, within=60, what="the batch is at the silent leader")
         second.leader, second.epoch = 2, 1
         second._offset, second._sequences = 1, {(1, 0): 1}
         assert sent.result(60).offset == 1
@@ -104,14 +104,14 @@ def test_a_consumer_with_a_rack_reads_where_the_leader_says_and_comes_back_for_a
         fetcher.assign({T0: 0})
         read(fetcher, 4)
         assert set(first.racks) == {"r2"}
-        asked = first.asked[FETCH]
+        requested = first.requested[FETCH]
         first.prefers = None
         fill(first, values=range(4, 8))
         assert fetcher.poll(0.2) == []
-        assert first.asked[FETCH] == asked, "it reads from the other for its time"
+        assert first.requested[FETCH] == requested, "it reads from the other for its time"
         second.fetch_error = 1
         assert [record.offset for record in read(fetcher, 4)] == [4, 5, 6, 7]
-        assert first.asked[2] == 0, "out of range at a replica is no reason to reset"
+        assert first.requested[2] == 0, "out of range at a replica is no reason to reset"
 
 
 def test_a_replica_that_is_gone_is_left_for_the_leader(pair: Pair) -> None:
@@ -169,11 +169,13 @@ def test_a_broker_that_asks_for_it_sends_clients_back_to_the_bootstrap_servers(p
     settings = {**QUICK, "metadata.recovery.strategy": strategy, "metadata.max.age.ms": "50"}
     with Producer(first.bootstrap_servers, settings) as producer:
         producer.send("t", b"a").result(60)
-        wait_until(lambda: second.asked[METADATA] > 2, within=60, what="metadata is asked of the broker that is named")
+        wait_until(
+            lambda: second.requested[METADATA] > 2, within=60, what="metadata is asked of the broker that is named"
+        )
         second.metadata_error = 129
-        asked = (first.asked[METADATA], second.asked[METADATA])
-        wait_until(lambda: second.asked[METADATA] > asked[1] + 2, within=60, what="it is asked after the error")
-        assert (first.asked[METADATA] > asked[0]) == (strategy == "rebootstrap")
+        requested = (first.requested[METADATA], second.requested[METADATA])
+        wait_until(lambda: second.requested[METADATA] > requested[1] + 2, within=60, what="it is asked after the error")
+        assert (first.requested[METADATA] > requested[0]) == (strategy == "rebootstrap")
         producer.send("t", b"b").result(60)
 
 
@@ -184,7 +186,7 @@ def test_metadata_that_does_not_come_sends_clients_back_to_the_bootstrap_servers
     with Producer(first.bootstrap_servers, settings) as producer:
         producer.send("t", b"a").result(60)
         second.hangs.clear()
-        asked = first.asked[METADATA]
-        wait_until(lambda: first.asked[METADATA] > asked, within=60, what="the bootstrap server is asked")
+        requested = first.requested[METADATA]
+        wait_until(lambda: first.requested[METADATA] > requested, within=60, what="the bootstrap server is asked")
         second.hangs.set()
         producer.send("t", b"b").result(60)

@@ -25,7 +25,7 @@ def connect(address: str, timeout_s: float = TIMEOUT_SECONDS) -> Wire:
     """A connection that the broker has answered on; raises ConnectionError or TimeoutError where it does not."""
     wire = Wire(address, timeout=timeout_s)
     try:
-        wire.ask(request("ApiVersions", 0))
+        wire.query(request("ApiVersions", 0))
     except BaseException:
         wire.socket.close()
         raise
@@ -90,14 +90,14 @@ def test_connections_of_a_listener_that_come_too_fast_wait(broker: Broker) -> No
     # The last one's turn comes after a minute and a half.
     waiting = [socket.create_connection((host, int(port))) for _ in range(100)]
     try:
-        assert [answers(one, TIMEOUT_SECONDS) for one in waiting[:8]] == [True] * 8
-        assert not answers(waiting[-1], BRIEF_S)
+        assert [responses(one, TIMEOUT_SECONDS) for one in waiting[:8]] == [True] * 8
+        assert not responses(waiting[-1], BRIEF_S)
     finally:
         for one in waiting:
             one.close()
 
 
-def answers(connection: socket.socket, within_s: float) -> bool:
+def responses(connection: socket.socket, within_s: float) -> bool:
     """Whether a request is answered in time: ApiVersions, version 0, without a client id."""
     connection.settimeout(within_s)
     connection.sendall(bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255]))

@@ -35,10 +35,10 @@ def cluster() -> Iterator[Cluster]:
 def test_a_client_that_asks_a_stopping_broker_is_answered_who_leads_now(cluster: Cluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     with Wire(cluster.address(leader)) as wire:
-        assert produced(wire.ask(produce(TOPIC, batch_of(b"before"), acks=1))).error_code == 0
+        assert produced(wire.query(produce(TOPIC, batch_of(b"before"), acks=1))).error_code == 0
         stopping = threading.Thread(target=cluster.stop, args=(leader,))
         stopping.start()
-        codes = set(answers_until_closed(wire))
+        codes = set(responds_until_closed(wire))
         stopping.join()
     assert codes <= {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
     assert ErrorCode.NOT_LEADER_OR_FOLLOWER in codes
@@ -64,14 +64,14 @@ def test_a_rolling_restart_costs_a_client_with_retries_no_error(cluster: Cluster
         assert "without moving leadership" not in cluster.log(broker)
 
 
-def answers_until_closed(wire: Wire) -> Iterator[int]:
+def responds_until_closed(wire: Wire) -> Iterator[int]:
     """The codes of produces, one after the other, until the broker closes the connection."""
     while True:
         try:
-            answer = wire.ask(produce(TOPIC, batch_of(b"more"), acks=1))
+            response = wire.query(produce(TOPIC, batch_of(b"more"), acks=1))
         except (ConnectionError, EOFError):
             return
-        yield produced(answer).error_code
+        yield produced(response).error_code
 
 
 class Sender(threading.Thread):

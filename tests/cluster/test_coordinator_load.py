@@ -55,9 +55,9 @@ def coordinator(cluster: Cluster) -> int:
     def is_found() -> bool:
         nonlocal found
         with Wire(cluster.address(cluster.running[0])) as wire:
-            (answer,) = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[group_name(0)]).coordinators
-        found = answer.node_id
-        return bool(answer.error_code == OK)
+            (response,) = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=[group_name(0)]).coordinators
+        found = response.node_id
+        return bool(response.error_code == OK)
 
     wait_until(is_found, within=_WAIT_S, what="the coordinator is there")
     return found
@@ -70,7 +70,7 @@ def commit_all(wire: Wire) -> None:
             {"partition_index": index, "committed_offset": offset_of(group, index), "committed_metadata": ""}
             for index in range(PARTITIONS)
         ]
-        answer = wire.call(
+        response = wire.call(
             "OffsetCommit",
             8,
             group_id=group_name(group),
@@ -78,20 +78,20 @@ def commit_all(wire: Wire) -> None:
             member_id="",
             topics=[{"name": TOPIC, "partitions": partitions}],
         )
-        assert {part.error_code for part in answer.topics[0].partitions} == {OK}
+        assert {part.error_code for part in response.topics[0].partitions} == {OK}
 
 
 def check_all(wire: Wire) -> None:
     """Every offset is the one that was committed."""
     for group in range(GROUPS):
         wanted = {"group_id": group_name(group), "topics": [{"name": TOPIC, "partition_indexes": range(PARTITIONS)}]}
-        (answer,) = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=True).groups
-        assert answer.error_code == OK
-        found = {part.partition_index: part.committed_offset for part in answer.topics[0].partitions}
+        (response,) = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=True).groups
+        assert response.error_code == OK
+        found = {part.partition_index: part.committed_offset for part in response.topics[0].partitions}
         assert found == {index: offset_of(group, index) for index in range(PARTITIONS)}
 
 
-def seconds_until_it_answers(wire: Wire) -> float:
+def seconds_until_it_responds(wire: Wire) -> float:
     """How long a coordinator takes from now until it has loaded: until then it refuses to say offsets."""
     begun = time.monotonic()
     wanted = [{"group_id": group_name(0), "topics": None}]
@@ -119,7 +119,7 @@ def test_members_and_offsets_outlive_a_move_and_a_death_of_their_coordinator(clu
     server = Server(cluster.address(first), cluster.directory)
     member = Member(server, group_name(0), session_ms=300_000)
     with member.wire as wire:
-        seconds_until_it_answers(wire)
+        seconds_until_it_responds(wire)
         commit_all(wire)
         member.join()
         member.sync_alone()
@@ -128,7 +128,7 @@ def test_members_and_offsets_outlive_a_move_and_a_death_of_their_coordinator(clu
 
     cluster.move_leader(OFFSETS_TOPIC, 0, second)
     with known_at(cluster, second, member) as wire:
-        moved_s = seconds_until_it_answers(wire)
+        moved_s = seconds_until_it_responds(wire)
 
     cluster.wait_in_sync(OFFSETS_TOPIC)
     cluster.kill(second)
@@ -136,7 +136,7 @@ def test_members_and_offsets_outlive_a_move_and_a_death_of_their_coordinator(clu
     heir = cluster.leader(OFFSETS_TOPIC)
     assert heir in (first, third)
     with known_at(cluster, heir, member) as wire:
-        died_s = seconds_until_it_answers(wire)
+        died_s = seconds_until_it_responds(wire)
     print(f"{GROUPS * PARTITIONS} offsets: {moved_s:.2f} s after a move, {died_s:.2f} s after a death")
     if IS_MEASURED:
         assert max(moved_s, died_s) <= _LOADED_WITHIN_S

@@ -39,7 +39,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
             edge = (directory / SEGMENT).stat().st_size
             with Admin(broker.bootstrap_servers) as admin:
                 admin.create_topics([topic])
-            assert produced(wire.ask(produce(topic, batch_of(topic.encode())))).error_code == 0
+            assert produced(wire.query(produce(topic, batch_of(topic.encode())))).error_code == 0
         broker.kill()
     return Killed(directory, edge)
 
@@ -52,7 +52,7 @@ def files(directory: Path) -> dict[Path, bytes]:
 def value_of(broker: BrokerProcess, topic: str) -> list[bytes | None]:
     """The record of a topic's partition."""
     with Wire(broker.bootstrap_servers) as wire:
-        part = fetched(wire.ask(fetch(topic, 0)))
+        part = fetched(wire.query(fetch(topic, 0)))
         assert part.error_code == 0
         return [value for batch in read_batches(part.records) for value in batch.values]
 

@@ -314,7 +314,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             given = wire.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
             for number in range(BATCHES if topic == TOPIC else 3):
                 sent = batch_of(value(number), producer_id=given.producer_id, producer_epoch=0, base_sequence=number)
-                assert produced(wire.ask(produce(topic, sent))).error_code == 0
+                assert produced(wire.query(produce(topic, sent))).error_code == 0
         shutil.copytree(root / "clean", root / "killed")
     for name in (POINTS, STARTS, CLEANED):
         (root / "killed" / name).unlink(missing_ok=True)
@@ -342,8 +342,8 @@ def test_damage_is_said_and_hides_nothing(
         warned = "\n".join(record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR"))
         assert after.says is None or after.says in warned
         check_readable(wire, after)
-        answer = produced(wire.ask(produce(TOPIC, batch_of(b"new"))))
-        given_again = answer.error_code == 0 and answer.base_offset < BATCHES
+        response = produced(wire.query(produce(TOPIC, batch_of(b"new"))))
+        given_again = response.error_code == 0 and response.base_offset < BATCHES
         assert not given_again or any(words in warned for words in ADMITTED)
         assert kept(data) >= before, "what was in some file is in one"
         assert read_at(wire, 2, BESIDE)
@@ -372,7 +372,7 @@ def check_readable(wire: Wire, after: After) -> None:
 
 def read_at(wire: Wire, number: int, topic: str = TOPIC) -> bool:
     """Whether the record at an offset is what was written there."""
-    part = fetched(wire.ask(fetch(topic, number, partition_max_bytes=1)))
+    part = fetched(wire.query(fetch(topic, number, partition_max_bytes=1)))
     if part.error_code or not part.records:
         return False
     try:

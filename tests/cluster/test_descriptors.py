@@ -70,8 +70,8 @@ def create(wire: Wire, topic: str, partitions: int, **configs: str) -> Any:
     """Create a topic; the answer's part."""
     entries = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
     wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": entries}
-    (answer,) = wire.call("CreateTopics", 7, topics=[wanted], timeout_ms=60_000).topics
-    return answer
+    (response,) = wire.call("CreateTopics", 7, topics=[wanted], timeout_ms=60_000).topics
+    return response
 
 
 def logs_of(broker: BrokerProcess, topic: str) -> int:
@@ -83,9 +83,9 @@ def append(wire: Wire, topic: str, partition: int, value: bytes) -> int:
     """Produce until it is acknowledged, as clients do it; the offset."""
 
     def once() -> list[int]:
-        answer = produced(wire.ask(produce(topic, batch_of(value), partition=partition)))
-        assert answer.error_code in {NONE, *RETRIABLE}, answer
-        return [answer.base_offset] if answer.error_code == NONE else []
+        response = produced(wire.query(produce(topic, batch_of(value), partition=partition)))
+        assert response.error_code in {NONE, *RETRIABLE}, response
+        return [response.base_offset] if response.error_code == NONE else []
 
     return wait_until(once, within=PATIENCE_SECONDS, what=f"an append to {topic}-{partition}")[0]
 
@@ -94,7 +94,7 @@ def read(wire: Wire, topic: str, partition: int, offset: int) -> Any:
     """Fetch until it is answered, as clients do it; the answer's part."""
 
     def once() -> list[Any]:
-        found = fetched(wire.ask(fetch(topic, offset, partitions=[partition], partition_max_bytes=1)))
+        found = fetched(wire.query(fetch(topic, offset, partitions=[partition], partition_max_bytes=1)))
         assert found.error_code in {NONE, *RETRIABLE}, found
         return [found] if found.error_code == NONE else []
 
@@ -193,7 +193,7 @@ def test_without_any_descriptor_everything_is_refused_for_now_and_nothing_is_los
         value = b"x"
         assert append(wire, "small", 0, value) == 0
         with famine(broker):
-            refused = produced(wire.ask(produce("small", batch_of(value))))
+            refused = produced(wire.query(produce("small", batch_of(value))))
             assert refused.error_code == STORAGE_ERROR, "its segment is full, and another one cannot be made"
             assert "Too many open files" in refused.error_message
             for topic in ("one", "two"):

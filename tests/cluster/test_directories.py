@@ -54,13 +54,13 @@ def create(wire: Wire, *, partitions: int = 4) -> None:
     wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
     for index in range(partitions):
         for number in range(RECORDS):
-            answer = produced(wire.ask(produce(TOPIC, batch_of(b"%d-%d" % (index, number)), partition=index)))
-            assert (answer.error_code, answer.base_offset) == (0, number)
+            response = produced(wire.query(produce(TOPIC, batch_of(b"%d-%d" % (index, number)), partition=index)))
+            assert (response.error_code, response.base_offset) == (0, number)
 
 
 def check(wire: Wire, index: int) -> None:
     """See that everything that was acknowledged is in a partition."""
-    part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,), partition_max_bytes=1 << 20)))
+    part = fetched(wire.query(fetch(TOPIC, 0, partitions=(index,), partition_max_bytes=1 << 20)))
     assert part.error_code == 0
     values = [value for batch in read_batches(part.records) for value in batch.values]
     assert values[:RECORDS] == [b"%d-%d" % (index, number) for number in range(RECORDS)]
@@ -68,9 +68,9 @@ def check(wire: Wire, index: int) -> None:
 
 def directories(wire: Wire) -> dict[str, Any]:
     """The broker's log directories, by path."""
-    answer = wire.call("DescribeLogDirs", 4, topics=None)
-    assert answer.error_code == 0
-    return {result.log_dir: result for result in answer.results}
+    response = wire.call("DescribeLogDirs", 4, topics=None)
+    assert response.error_code == 0
+    return {result.log_dir: result for result in response.results}
 
 
 def partitions_in(result: Any) -> set[int]:
@@ -78,9 +78,9 @@ def partitions_in(result: Any) -> set[int]:
     return {part.partition_index for topic in result.topics if topic.name == TOPIC for part in topic.partitions}
 
 
-def answers(wire: Wire, index: int, code: int) -> bool:
+def responses(wire: Wire, index: int, code: int) -> bool:
     """Whether a produce to a partition is answered with this error code."""
-    return bool(produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == code)
+    return bool(produced(wire.query(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == code)
 
 
 Leadership = tuple[int, int, list[int], list[int]]
@@ -108,8 +108,8 @@ def expect_leaderless(wire: Wire, lost: set[int]) -> None:
 def expect_no_election(wire: Wire, lost: set[int]) -> None:
     """See that nobody can be elected for the `lost` partitions, and that the others need no election."""
     for kind, code in ((PREFERRED, PREFERRED_LEADER_NOT_AVAILABLE), (UNCLEAN, ELIGIBLE_LEADERS_NOT_AVAILABLE)):
-        answer = wire.call("ElectLeaders", 2, election_type=kind, topic_partitions=None, timeout_ms=10_000)
-        (mine,) = [topic for topic in answer.replica_election_results if topic.topic == TOPIC]
+        response = wire.call("ElectLeaders", 2, election_type=kind, topic_partitions=None, timeout_ms=10_000)
+        (mine,) = [topic for topic in response.replica_election_results if topic.topic == TOPIC]
         assert {one.partition_id: one.error_code for one in mine.partition_result} == dict.fromkeys(lost, code)
     described = wire.call(
         "DescribeTopicPartitions", 0, topics=[{"name": TOPIC}], response_partition_limit=9, cursor=None
@@ -137,20 +137,20 @@ def test_a_directory_on_a_full_disk_goes_offline_alone(spread: Callable[..., Bro
         assert (len(here), len(there)) == (2, 2)
         filled = min(there)
         for _ in range(64):
-            answer = produced(wire.ask(produce(TOPIC, batch_of(b"x" * (MEBIBYTE // 2)), partition=filled)))
-            if answer.error_code:
+            response = produced(wire.query(produce(TOPIC, batch_of(b"x" * (MEBIBYTE // 2)), partition=filled)))
+            if response.error_code:
                 break
-        assert answer.error_code == STORAGE_ERROR
+        assert response.error_code == STORAGE_ERROR
         wait_until(lambda: offline(wire, other), within=60, what="the full directory is offline")
         for index in there:
-            wait_until(partial(answers, wire, index, STORAGE_ERROR), within=60, what=f"partition {index} is lost")
-            assert fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
+            wait_until(partial(responses, wire, index, STORAGE_ERROR), within=60, what=f"partition {index} is lost")
+            assert fetched(wire.query(fetch(TOPIC, 0, partitions=(index,)))).error_code == STORAGE_ERROR
         expect_leaderless(wire, there)
-        asked = {"partition_index": min(there), "timestamp": -1}
-        answer = wire.call("ListOffsets", 7, topics=[{"name": TOPIC, "partitions": [asked]}])
-        assert answer.topics[0].partitions[0].error_code == STORAGE_ERROR
+        requested = {"partition_index": min(there), "timestamp": -1}
+        response = wire.call("ListOffsets", 7, topics=[{"name": TOPIC, "partitions": [requested]}])
+        assert response.topics[0].partitions[0].error_code == STORAGE_ERROR
         for index in here:
-            assert produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch_of(b"x"), partition=index))).error_code == 0
             check(wire, index)
     assert broker.terminate() == 0
     subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
@@ -174,7 +174,7 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
         wait_until(lambda: offline(wire, other), within=60, what="the directory that is gone is offline")
         for index in range(4):
             code = STORAGE_ERROR if index in there else 0
-            wait_until(partial(answers, wire, index, code), within=60, what=f"partition {index} answers {code}")
+            wait_until(partial(responses, wire, index, code), within=60, what=f"partition {index} answers {code}")
         expect_leaderless(wire, there)
         expect_no_election(wire, there)
     broker.kill()
@@ -185,7 +185,7 @@ def test_a_directory_that_vanishes_goes_offline_and_comes_back_with_the_next_sta
         expect_leaderless(wire, there)
         expect_no_election(wire, there)
         for index in range(4):
-            part = fetched(wire.ask(fetch(TOPIC, 0, partitions=(index,))))
+            part = fetched(wire.query(fetch(TOPIC, 0, partitions=(index,))))
             assert part.error_code == (STORAGE_ERROR if index in there else 0)
     broker.terminate()
     other.unlink()

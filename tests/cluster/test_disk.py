@@ -46,13 +46,13 @@ def test_a_full_disk_is_reported_and_acknowledged_records_are_kept(
         for number in range(64):
             batch = batch_of(b"%08d" % number * (MEBIBYTE // 16), b"%08d" % number)
             try:
-                answer = produced(wire.ask(produce(TOPIC, batch)))
+                response = produced(wire.query(produce(TOPIC, batch)))
             except ConnectionError:
                 break
-            if answer.error_code != 0:
-                assert answer.error_code == 56, "KAFKA_STORAGE_ERROR"
+            if response.error_code != 0:
+                assert response.error_code == 56, "KAFKA_STORAGE_ERROR"
                 break
-            assert answer.base_offset == 2 * number
+            assert response.base_offset == 2 * number
             acknowledged = number + 1
     assert 16 < acknowledged < 64
     assert broker.wait() != 0, "a broker whose only disk failed ends"
@@ -66,13 +66,13 @@ def test_a_full_disk_is_reported_and_acknowledged_records_are_kept(
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
         for number in range(acknowledged):
-            part = fetched(wire.ask(fetch(TOPIC, 2 * number, partition_max_bytes=1)))
+            part = fetched(wire.query(fetch(TOPIC, 2 * number, partition_max_bytes=1)))
             (stored,) = read_batches(part.records)
             assert stored.crc_holds
             assert stored.values[1] == b"%08d" % number
-        answer = produced(wire.ask(produce(TOPIC, batch_of(b"room again"))))
-        assert answer.error_code == 0
-        assert answer.base_offset >= 2 * acknowledged
+        response = produced(wire.query(produce(TOPIC, batch_of(b"room again"))))
+        assert response.error_code == 0
+        assert response.base_offset >= 2 * acknowledged
 
 
 def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
@@ -87,7 +87,7 @@ def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
         )
         for number in range(36):
             batch = batch_of(b"%08d" % number * (MEBIBYTE // 16))
-            assert produced(wire.ask(produce(TOPIC, batch))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch))).error_code == 0
     broker.kill()
     (segment,) = (small_disk / "data").glob(f"{TOPIC}-0/*.log")
     with segment.open("r+b") as file:
@@ -111,7 +111,7 @@ def test_a_disk_without_room_for_what_is_set_aside_loses_nothing(
     assert segment.read_bytes()[:kept] + tail.read_bytes() == before
     assert f"{TOPIC}-0" in broker.log
     with Wire(broker.bootstrap_servers) as wire:
-        assert produced(wire.ask(produce(TOPIC, batch_of(b"room again")))).error_code == 0
+        assert produced(wire.query(produce(TOPIC, batch_of(b"room again")))).error_code == 0
 
 
 def test_a_disk_that_is_full_at_the_start_is_reported_with_the_file(

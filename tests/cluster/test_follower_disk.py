@@ -72,9 +72,9 @@ def test_a_follower_whose_disk_is_full_leaves_the_others_alone_and_comes_back(
     with Wire(cluster.address(1), timeout=WAIT_S) as wire:
 
         def sent(partition: int) -> int:
-            answer = produced(wire.ask(produce(TOPIC, batch, partition=partition)))
-            assert answer.error_code == 0
-            return int(answer.base_offset)
+            response = produced(wire.query(produce(TOPIC, batch, partition=partition)))
+            assert response.error_code == 0
+            return int(response.base_offset)
 
         # Each is acknowledged by two replicas at least, while the third runs out of room.
         last = max(sent(small) for _ in range(80))
@@ -98,7 +98,7 @@ def test_a_follower_whose_disk_is_full_leaves_the_others_alone_and_comes_back(
 
     def has_all() -> bool:
         with Wire(cluster.address(FOLLOWER)) as wire:
-            answer = fetched(wire.ask(fetch(TOPIC, last + 1, partitions=[small])))
-        return answer.error_code == 0 and len(answer.records) > MEBIBYTE // 2
+            response = fetched(wire.query(fetch(TOPIC, last + 1, partitions=[small])))
+        return response.error_code == 0 and len(response.records) > MEBIBYTE // 2
 
     wait_until(has_all, within=WAIT_S, what="the follower has what was acknowledged without it")

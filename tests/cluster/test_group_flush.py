@@ -20,8 +20,8 @@ def create(wire: Wire, **configs: str) -> None:
     """Make the topic with settings of its own."""
     entries = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
     topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1, "configs": entries}
-    answer = wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
-    assert answer.topics[0].error_code == 0
+    response = wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
+    assert response.topics[0].error_code == 0
 
 
 @pytest.mark.parametrize("where", ["broker", "topic"])
@@ -32,18 +32,18 @@ def test_acknowledged_batches_were_synced_and_are_there_after_a_kill(
     with Wire(broker.bootstrap_servers) as wire:
         create(wire, **({"flush": "group"} if where == "topic" else {}))
         for number in range(20):
-            answer = produced(wire.ask(produce(TOPIC, batch_of(b"%d" % number), acks=1 if number % 2 else -1)))
-            assert (answer.error_code, answer.base_offset) == (0, number)
-        part = fetched(wire.ask(fetch(TOPIC, 0, partition_max_bytes=1 << 20)))
+            response = produced(wire.query(produce(TOPIC, batch_of(b"%d" % number), acks=1 if number % 2 else -1)))
+            assert (response.error_code, response.base_offset) == (0, number)
+        part = fetched(wire.query(fetch(TOPIC, 0, partition_max_bytes=1 << 20)))
         assert (part.error_code, part.high_watermark) == (0, 20)
     broker.kill()
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
-        part = fetched(wire.ask(fetch(TOPIC, 0, partition_max_bytes=1 << 20)))
+        part = fetched(wire.query(fetch(TOPIC, 0, partition_max_bytes=1 << 20)))
         assert part.high_watermark == 20
         values = [value for batch in read_batches(part.records) for value in batch.values]
         assert values == [b"%d" % number for number in range(20)]
-        assert produced(wire.ask(produce(TOPIC, batch_of(b"more")))).base_offset == 20
+        assert produced(wire.query(produce(TOPIC, batch_of(b"more")))).base_offset == 20
     assert broker.terminate() == 0
     assert "Shared fsync calls:" in broker.log
 
@@ -63,8 +63,8 @@ def test_acknowledged_commits_were_synced_and_are_there_after_a_kill(
     with Wire(broker.bootstrap_servers) as wire:
         find_coordinator(wire)
         wanted = {"group_id": "g", "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-        answer = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
-        assert answer.topics[0].partitions[0].committed_offset == 19
+        response = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
+        assert response.topics[0].partitions[0].committed_offset == 19
         assert commit(wire, 20) == 0
     assert broker.terminate() == 0
     assert "Shared fsync calls:" in broker.log
@@ -73,8 +73,8 @@ def test_acknowledged_commits_were_synced_and_are_there_after_a_kill(
 def find_coordinator(wire: Wire) -> None:
     def is_loaded() -> bool:
         (found,) = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g"]).coordinators
-        answer = wire.call("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False)
-        return not found.error_code and not answer.groups[0].error_code
+        response = wire.call("OffsetFetch", 8, groups=[{"group_id": "g", "topics": None}], require_stable=False)
+        return not found.error_code and not response.groups[0].error_code
 
     wait_until(is_loaded, within=60, what="the coordinator is loaded")
 
@@ -82,5 +82,5 @@ def find_coordinator(wire: Wire) -> None:
 def commit(wire: Wire, offset: int) -> int:
     part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""}
     topics = [{"name": TOPIC, "partitions": [part]}]
-    answer = wire.call("OffsetCommit", 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
-    return int(answer.topics[0].partitions[0].error_code)
+    response = wire.call("OffsetCommit", 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    return int(response.topics[0].partitions[0].error_code)

@@ -43,7 +43,7 @@ def commit(wire: Wire, group: str, offset: int, metadata: str = "") -> int:
         "committed_leader_epoch": -1,
         "committed_metadata": metadata,
     }
-    answer = wire.call(
+    response = wire.call(
         "OffsetCommit",
         8,
         group_id=group,
@@ -51,13 +51,13 @@ def commit(wire: Wire, group: str, offset: int, metadata: str = "") -> int:
         member_id="",
         topics=[{"name": "t", "partitions": [part]}],
     )
-    return int(answer.topics[0].partitions[0].error_code)
+    return int(response.topics[0].partitions[0].error_code)
 
 
 def committed(wire: Wire, group: str) -> tuple[int, int]:
     wanted = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
-    answer = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
-    return answer.error_code, -1 if answer.error_code else answer.topics[0].partitions[0].committed_offset
+    response = wire.call("OffsetFetch", 8, groups=[wanted], require_stable=False).groups[0]
+    return response.error_code, -1 if response.error_code else response.topics[0].partitions[0].committed_offset
 
 
 def test_every_acknowledged_offset_survives_kills(broker: BrokerProcess) -> None:
@@ -135,8 +135,8 @@ def test_an_offsets_topic_that_cannot_be_created_is_reported_to_the_client_and_o
     with BrokerProcess(tmp_path / "data", {"offsets.topic.segment.bytes": "1000"}).start() as broker:
         with Wire(broker.bootstrap_servers) as wire:
             for _ in range(3):
-                answer = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"])
-                for key, found in zip("gh", answer.coordinators, strict=True):
+                response = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"])
+                for key, found in zip("gh", response.coordinators, strict=True):
                     assert (found.key, found.error_code, found.node_id) == (key, COORDINATOR_NOT_AVAILABLE, -1)
                     assert found.error_message == REFUSAL
             old = wire.call("FindCoordinator", 2, key_type=0, key="g")

@@ -46,7 +46,7 @@ def test_consumers_continue_behind_records_that_a_closed_segment_has_lost(
             admin.wait_for_leaders(TOPIC)
         with Wire(broker.bootstrap_servers) as wire:
             for value in VALUES:
-                assert produced(wire.ask(produce(TOPIC, batch_of(value)))).error_code == 0
+                assert produced(wire.query(produce(TOPIC, batch_of(value)))).error_code == 0
         broker.stop(keep=True)
         first, second, *_ = sorted(tmp_path.rglob(f"{TOPIC}-0/*.log"))
         batch = first.stat().st_size // int(second.stem)

@@ -85,6 +85,6 @@ def test_topics_that_were_created_and_deleted_survive_kills(make_broker: Callabl
             shown = {topic.name: topic.topic_id for topic in wire.call("Metadata", 12, topics=None).topics}
             assert shown == expected
             for name in list(expected)[-3:]:
-                assert produced(wire.ask(produce(name, batch_of(b"usable"), partition=1))).error_code == 0
+                assert produced(wire.query(produce(name, batch_of(b"usable"), partition=1))).error_code == 0
     directories = {path.name.rsplit("-", 1)[0] for path in broker.directory.glob("topic-*-[01]") if path.is_dir()}
     assert directories == set(expected)

@@ -25,8 +25,8 @@ _WAIT_S = 60.0
 def level_at(cluster: Cluster, broker: int) -> int:
     """The finalized level of kraft.version that a broker answers with; 0 where it names none."""
     with Wire(cluster.address(broker)) as wire:
-        answer = wire.ask(request("ApiVersions", 4, client_software_name="t", client_software_version="1"))
-    return next((one.max_version_level for one in answer.finalized_features if one.name == KRAFT_VERSION), 0)
+        response = wire.query(request("ApiVersions", 4, client_software_name="t", client_software_version="1"))
+    return next((one.max_version_level for one in response.finalized_features if one.name == KRAFT_VERSION), 0)
 
 
 def wait_level(cluster: Cluster) -> None:

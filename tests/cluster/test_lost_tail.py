@@ -42,7 +42,7 @@ def append(broker: BrokerProcess, name: str, count: int) -> None:
     with Wire(broker.bootstrap_servers) as wire:
         for number in range(count):
             batch = batch_of(f"{name} {number}".encode())
-            assert produced(wire.ask(produce(TOPIC, batch))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch))).error_code == 0
 
 
 def lose_tail(broker: BrokerProcess) -> None:

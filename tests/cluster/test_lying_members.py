@@ -41,13 +41,13 @@ def nothing_changes(cluster: DynamicCluster) -> Iterator[None]:
     assert state() == before
 
 
-def ask(cluster: DynamicCluster, request: Any, response: Any) -> ErrorCode:
+def query(cluster: DynamicCluster, request: Any, response: Any) -> ErrorCode:
     """Send a request to the leader's controller, and return the error code of its answer."""
 
     async def once() -> Any:
         connection = await Connection.open(cluster.controller_of(1), ConnectionSettings({}))
         try:
-            return await asyncio.wait_for(connection.ask(request, response), 60)
+            return await asyncio.wait_for(connection.query(request, response), 60)
         finally:
             await connection.close()
 
@@ -77,12 +77,12 @@ def frame(**changed: Any) -> RaftMessagesRequest:
 def test_frames_that_cannot_be_are_refused(
     cluster: DynamicCluster, changed: dict[str, Any], expected: ErrorCode
 ) -> None:
-    assert ask(cluster, frame(**changed), RaftMessagesResponse) == expected
+    assert query(cluster, frame(**changed), RaftMessagesResponse) == expected
 
 
 def test_one_who_says_that_it_is_nowhere_is_no_voter_by_that(cluster: DynamicCluster) -> None:
     listeners = [Listener(name="CONTROLLER", host=NOWHERE[0], port=NOWHERE[1])]
-    assert ask(cluster, frame(to_id=-1, listeners=listeners), RaftMessagesResponse) == ErrorCode.NONE
+    assert query(cluster, frame(to_id=-1, listeners=listeners), RaftMessagesResponse) == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_voters_that_cannot_be_are_not_added(
         "voter_directory_id": DIRECTORY,
         "listeners": [add.Listener(name="CONTROLLER", host=NOWHERE[0], port=NOWHERE[1])],
     }
-    assert ask(cluster, add.AddRaftVoterRequest(**(request | changed)), add.AddRaftVoterResponse) == expected
+    assert query(cluster, add.AddRaftVoterRequest(**(request | changed)), add.AddRaftVoterResponse) == expected
 
 
 def test_another_directory_of_a_voter_is_not_removed_and_not_updated(cluster: DynamicCluster) -> None:
     removal = RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=1, voter_directory_id=DIRECTORY)
-    assert ask(cluster, removal, RemoveRaftVoterResponse) == ErrorCode.VOTER_NOT_FOUND
+    assert query(cluster, removal, RemoveRaftVoterResponse) == ErrorCode.VOTER_NOT_FOUND
     moved = update.UpdateRaftVoterRequest(
         cluster_id=CLUSTER_ID,
         current_leader_epoch=cluster.quorum().leader_epoch,
@@ -122,6 +122,6 @@ def test_another_directory_of_a_voter_is_not_removed_and_not_updated(cluster: Dy
         listeners=[update.Listener(name="CONTROLLER", host=NOWHERE[0], port=NOWHERE[1])],
         kraft_version_feature=update.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
     )
-    assert ask(cluster, moved, update.UpdateRaftVoterResponse) == ErrorCode.VOTER_NOT_FOUND
+    assert query(cluster, moved, update.UpdateRaftVoterResponse) == ErrorCode.VOTER_NOT_FOUND
     moved.current_leader_epoch += 5
-    assert ask(cluster, moved, update.UpdateRaftVoterResponse) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert query(cluster, moved, update.UpdateRaftVoterResponse) == ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -77,14 +77,14 @@ def controller_address(cluster: Cluster) -> str:
     return f"{node.ports.host}:{node.ports.controller}"
 
 
-def ask(address: str, request: Any, response: Any) -> Any:
+def query(address: str, request: Any, response: Any) -> Any:
     """Send a request on a connection of its own and return the answer."""
 
     async def once() -> Any:
         settings = AdminSettings.from_properties({"bootstrap.servers": address})
         connection = await Connection.open(address, settings)
         try:
-            return await asyncio.wait_for(connection.ask(request, response), 60)
+            return await asyncio.wait_for(connection.query(request, response), 60)
         finally:
             await connection.close()
 
@@ -122,8 +122,8 @@ def test_raft_messages_of_another_cluster_or_of_no_voter_are_refused(cluster: Cl
     ]
     for changed, expected in lies:
         fields = {name: getattr(true, name) for name in RaftMessagesRequest.__struct_fields__} | changed
-        answer = ask(controller_address(cluster), RaftMessagesRequest(**fields), RaftMessagesResponse)
-        assert ErrorCode(answer.error_code) == expected
+        response = query(controller_address(cluster), RaftMessagesRequest(**fields), RaftMessagesResponse)
+        assert ErrorCode(response.error_code) == expected
 
 
 @pytest.mark.parametrize("message", _MALFORMED, ids=["ones", "empty", "zeros", "long"])
@@ -137,8 +137,8 @@ def test_malformed_raft_messages_are_refused(cluster: Cluster, message: bytes) -
         to_id=leader,
         messages=[message],
     )
-    answer = ask(controller_address(cluster), request, RaftMessagesResponse)
-    assert ErrorCode(answer.error_code) == ErrorCode.INVALID_REQUEST
+    response = query(controller_address(cluster), request, RaftMessagesResponse)
+    assert ErrorCode(response.error_code) == ErrorCode.INVALID_REQUEST
 
 
 def test_raft_messages_of_another_version_are_answered_with_an_error_that_names_it(cluster: Cluster) -> None:
@@ -147,8 +147,8 @@ def test_raft_messages_of_another_version_are_answered_with_an_error_that_names_
         wire.send_frame(header(10001, 7, 1, b"voter-9", flexible=True) + bytes(20))
         body = wire.read_frame()
     assert body[:4] == (1).to_bytes(4, "big"), "the correlation id"
-    answer, _ = decode(RaftMessagesResponse, body, 0, skip_tagged(body, 4))
-    assert ErrorCode(answer.error_code) == ErrorCode.UNSUPPORTED_VERSION
+    response, _ = decode(RaftMessagesResponse, body, 0, skip_tagged(body, 4))
+    assert ErrorCode(response.error_code) == ErrorCode.UNSUPPORTED_VERSION
     said = "voter-9 at 127.0.0.1 sends messages of the metadata quorum in version 7; this node supports versions 0 to 0"
     wait_until(lambda: said in cluster.log(leader), within=60, what="the log names both versions")
 
@@ -159,8 +159,8 @@ def test_a_forwarded_request_of_another_version_is_answered_with_unsupported_ver
         request_principal=bytes(2) + encode(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0),
         client_host_address=bytes(4),
     )
-    answer = ask(controller_address(cluster), request, envelope.EnvelopeResponse)
-    assert ErrorCode(answer.error_code) == ErrorCode.UNSUPPORTED_VERSION
+    response = query(controller_address(cluster), request, envelope.EnvelopeResponse)
+    assert ErrorCode(response.error_code) == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_frame_that_is_too_large_for_the_controller_ends_the_connection(cluster: Cluster) -> None:
@@ -180,8 +180,8 @@ def test_a_fetch_as_a_follower_that_is_no_replica_is_refused(cluster: Cluster) -
         request = fetch.FetchRequest(
             replica_state=fetch.ReplicaState(replica_id=node, replica_epoch=1), max_wait_ms=0, topics=[wanted]
         )
-        answer = ask(cluster.address(described.leader), request, fetch.FetchResponse)
-        codes = {one.error_code for topic in answer.responses for one in topic.partitions} or {answer.error_code}
+        response = query(cluster.address(described.leader), request, fetch.FetchResponse)
+        codes = {one.error_code for topic in response.responses for one in topic.partitions} or {response.error_code}
         assert 0 not in codes
 
 
@@ -195,16 +195,16 @@ def test_changes_of_in_sync_replicas_by_stale_or_unknown_brokers_are_refused(clu
     topics = [alter_partition.TopicData(topic_id=topic_id(cluster), partitions=[data])]
     for broker, epoch in ((described.leader, 0), (described.leader, 1 << 60), (STRANGER, 1)):
         request = alter_partition.AlterPartitionRequest(broker_id=broker, broker_epoch=epoch, topics=topics)
-        answer = ask(controller_address(cluster), request, alter_partition.AlterPartitionResponse)
-        assert answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
+        response = query(controller_address(cluster), request, alter_partition.AlterPartitionResponse)
+        assert response.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
 def test_heartbeats_and_registrations_that_lie_are_refused(cluster: Cluster) -> None:
     address = controller_address(cluster)
     for broker, epoch in ((1, 1 << 60), (STRANGER, 1)):
         beat = broker_heartbeat.BrokerHeartbeatRequest(broker_id=broker, broker_epoch=epoch, want_shut_down=True)
-        answer = ask(address, beat, broker_heartbeat.BrokerHeartbeatResponse)
-        assert answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
+        response = query(address, beat, broker_heartbeat.BrokerHeartbeatResponse)
+        assert response.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
     for cluster_id, expected in (
         ("another", ErrorCode.INCONSISTENT_CLUSTER_ID),
         (cluster.cluster_id, ErrorCode.DUPLICATE_BROKER_REGISTRATION),
@@ -212,8 +212,8 @@ def test_heartbeats_and_registrations_that_lie_are_refused(cluster: Cluster) -> 
         registration = broker_registration.BrokerRegistrationRequest(
             broker_id=1, cluster_id=cluster_id, incarnation_id=b"\x01" * 16, log_dirs=[b"\x05" * 16]
         )
-        answer = ask(address, registration, broker_registration.BrokerRegistrationResponse)
-        assert ErrorCode(answer.error_code) == expected
+        response = query(address, registration, broker_registration.BrokerRegistrationResponse)
+        assert ErrorCode(response.error_code) == expected
 
 
 def test_envelopes_of_garbage_and_of_envelopes_are_refused(cluster: Cluster) -> None:
@@ -221,8 +221,8 @@ def test_envelopes_of_garbage_and_of_envelopes_are_refused(cluster: Cluster) -> 
     for inside in (b"", b"\xff", b"\x00" * 30, b"\xff" * 5000, nested, header(1, 12, 1, flexible=True)):
         request = envelope.EnvelopeRequest(request_data=inside, client_host_address=bytes(4))
         try:
-            answer = ask(controller_address(cluster), request, envelope.EnvelopeResponse)
+            response = query(controller_address(cluster), request, envelope.EnvelopeResponse)
         except Exception as error:  # noqa: BLE001  # a connection that ends is a refusal as well
             assert not isinstance(error, TimeoutError), f"no answer to {inside[:30]!r}"  # noqa: PT017
             continue
-        assert answer.error_code != 0
+        assert response.error_code != 0

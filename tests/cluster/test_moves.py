@@ -74,9 +74,9 @@ def homes(address: str) -> dict[int, str]:
 def move_all(address: str, paths: tuple[Path, Path]) -> dict[int, str]:
     """Ask for the move of each partition to the other directory; where they go."""
     targets = {index: next(str(path) for path in paths if str(path) != home) for index, home in homes(address).items()}
-    asked = {Replica(TopicPartition(TOPIC, index), 1): path for index, path in targets.items()}
+    requested = {Replica(TopicPartition(TOPIC, index), 1): path for index, path in targets.items()}
     with Admin(address) as admin:
-        assert set(admin.alter_replica_log_dirs(asked).values()) == {None}
+        assert set(admin.alter_replica_log_dirs(requested).values()) == {None}
     return targets
 
 
@@ -232,15 +232,15 @@ def test_a_log_that_does_not_fit_stays_where_it_is(
     (index, *_) = (index for index, home in homes(address).items() if home == str(paths[0]))
     with Wire(address) as wire:
         for number in range(12):
-            answer = produced(wire.ask(produce(TOPIC, batch_of(b"x" * (MEBIBYTE - 200)), partition=index)))
-            assert (answer.error_code, answer.base_offset) == (0, number)
+            response = produced(wire.query(produce(TOPIC, batch_of(b"x" * (MEBIBYTE - 200)), partition=index)))
+            assert (response.error_code, response.base_offset) == (0, number)
         with Admin(address) as admin:
             assert set(
                 admin.alter_replica_log_dirs({Replica(TopicPartition(TOPIC, index), 1): str(other)}).values()
             ) == {None}
         wait_until(lambda: places(address)[index] == {str(paths[0]): False}, within=60, what="the move is given up")
         assert bytes_copied(both) == 0
-        answer = produced(wire.ask(produce(TOPIC, batch_of(b"x"), partition=index)))
-        assert (answer.error_code, answer.base_offset) == (0, 12)
+        response = produced(wire.query(produce(TOPIC, batch_of(b"x"), partition=index)))
+        assert (response.error_code, response.base_offset) == (0, 12)
         with Admin(address) as admin:
             assert {directory.error for directory in admin.describe_log_dirs([1])[1].values()} == {0}

@@ -47,7 +47,7 @@ def cluster() -> Iterator[Cluster]:
                 producer.send(TOPIC, b"%d" % number).result(WAIT_S)
         with Wire(running.address(NEAR)) as wire:
             wait_until(
-                lambda: len(read_batches(fetched(wire.ask(fetch(TOPIC, 0))).records)) == RECORDS,
+                lambda: len(read_batches(fetched(wire.query(fetch(TOPIC, 0))).records)) == RECORDS,
                 within=WAIT_S,
                 what="the near replica shows what is committed",
             )
@@ -165,11 +165,11 @@ def test_a_marker_wakes_a_reader_of_the_follower(
             producer.commit_transaction()
         else:
             producer.abort_transaction()
-        answer = fetched(wire.receive(waiting, number))
-    assert answer.error_code == 0
-    assert answer.last_stable_offset >= after + 1
-    assert [batch.base_offset for batch in read_batches(answer.records)][:4] == [*of_transaction, after]
-    aborted = [one.first_offset for one in answer.aborted_transactions or []]
+        response = fetched(wire.receive(waiting, number))
+    assert response.error_code == 0
+    assert response.last_stable_offset >= after + 1
+    assert [batch.base_offset for batch in read_batches(response.records)][:4] == [*of_transaction, after]
+    aborted = [one.first_offset for one in response.aborted_transactions or []]
     assert aborted == ([] if commits else of_transaction[:1])
     expected = [b"0", b"1", b"2", b"after"] if commits else [b"after"]
     assert at_near(cluster, topic, after + 2).committed == expected

@@ -54,9 +54,9 @@ class World:
 
     def ends(self) -> dict[int, int]:
         """Where the log of each voter ends, as the leader knows it."""
-        asked = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+        requested = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
         with Wire(self.cluster.address(self.cluster.controller(timeout=60))) as wire:
-            partition = wire.call("DescribeQuorum", 1, topics=asked).topics[0].partitions[0]
+            partition = wire.call("DescribeQuorum", 1, topics=requested).topics[0].partitions[0]
         return {voter.replica_id: voter.log_end_offset for voter in partition.current_voters}
 
 

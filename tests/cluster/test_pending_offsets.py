@@ -33,20 +33,20 @@ def cluster() -> Iterator[Cluster]:
 def stable_offset(cluster: Cluster, group: str) -> tuple[int, int]:
     """The offset of a group and its error, as who asks for stable ones gets them; asked until a coordinator answers."""
 
-    def answered() -> tuple[int, int] | None:
+    def responded() -> tuple[int, int] | None:
         try:
             wire = Wire(cluster.address(cluster.leader(OFFSETS_TOPIC, 0)))
         except ConnectionRefusedError:
             return None  # Who was asked for the leader has not seen yet that it is dead.
         with wire:
-            asked = {"group_id": group, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-            (found,) = wire.call("OffsetFetch", 8, groups=[asked], require_stable=True).groups
+            requested = {"group_id": group, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
+            (found,) = wire.call("OffsetFetch", 8, groups=[requested], require_stable=True).groups
             if found.error_code in NOT_YET:
                 return None
             (partition,) = found.topics[0].partitions
             return partition.committed_offset, partition.error_code
 
-    found = wait_until(answered, within=60, what=f"a coordinator answers for {group}")
+    found = wait_until(responded, within=60, what=f"a coordinator answers for {group}")
     assert found is not None
     return found
 

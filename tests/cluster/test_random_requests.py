@@ -98,10 +98,10 @@ class Maker:
         return made.get(kind, lambda: choose(BYTES))()
 
 
-def errors_of(answer: Any) -> Iterator[int]:
+def errors_of(response: Any) -> Iterator[int]:
     """All error codes in an answer."""
-    for one in fields_of(type(answer)):
-        value = getattr(answer, one.name)
+    for one in fields_of(type(response)):
+        value = getattr(response, one.name)
         if one.name == "error_code":
             yield int(value)
         elif one.struct is not None and value is not None:
@@ -112,9 +112,9 @@ def errors_of(answer: Any) -> Iterator[int]:
 def decoded(api: RegisteredApi, version: int, frame: bytes) -> Any:
     kind = getattr(sys.modules[api.request_type.__module__], f"{api.name}Response")
     start = 5 if flexible(api.key, version) and api.key != ApiKey.API_VERSIONS else 4
-    answer, size = schema_of(kind).decode(frame, version, start)
+    response, size = schema_of(kind).decode(frame, version, start)
     assert start + size == len(frame)
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(("seed", "properties"), [(1, SERVED), (2, SERVED), (3, SERVED), (4, SETTINGS), (5, SETTINGS)])
@@ -138,11 +138,11 @@ def test_every_request_is_answered_with_an_error_of_its_own_or_none(
             frame = header(api.key, version, number, flexible=flexible(api.key, version)) + encode(request, version)
             wire.send_frame(frame)
             try:
-                answer = wire.read_frame()
+                response = wire.read_frame()
             except (ConnectionError, TimeoutError) as error:
                 raise AssertionError(f"{what} is not answered") from error
-            assert answer[:4] == struct.pack(">i", number), what
-            errors = set(errors_of(decoded(api, version, answer)))
+            assert response[:4] == struct.pack(">i", number), what
+            errors = set(errors_of(decoded(api, version, response)))
             assert ErrorCode.UNKNOWN_SERVER_ERROR not in errors, what
             seen |= errors
     assert ErrorCode.NONE in seen

@@ -31,7 +31,7 @@ def values(wire: Wire) -> list[bytes | None]:
     """Every value of the topic, read from the beginning."""
     found: list[bytes | None] = []
     while True:
-        part = fetched(wire.ask(fetch(TOPIC, len(found), partition_max_bytes=1 << 24)))
+        part = fetched(wire.query(fetch(TOPIC, len(found), partition_max_bytes=1 << 24)))
         assert part.error_code == 0
         batches = read_batches(part.records or b"")
         if not batches:
@@ -51,7 +51,7 @@ def crashed(make_broker: Callable[..., BrokerProcess]) -> BrokerProcess:
             "CreateTopics", 7, topics=[{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}], timeout_ms=10_000
         )
         for number in range(BATCHES):
-            assert produced(wire.ask(produce(TOPIC, batch_of(value(number))))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch_of(value(number))))).error_code == 0
     broker.kill()
     return broker
 
@@ -95,7 +95,7 @@ def test_what_a_crash_left_after_the_last_batch_is_cut(crashed: BrokerProcess, t
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
         assert values(wire) == [value(number) for number in range(BATCHES)]
-        assert produced(wire.ask(produce(TOPIC, batch_of(b"next")))).base_offset == BATCHES
+        assert produced(wire.query(produce(TOPIC, batch_of(b"next")))).base_offset == BATCHES
         assert values(wire)[BATCHES:] == [b"next"]
 
 
@@ -106,7 +106,7 @@ def test_a_last_batch_that_is_cut_short_is_gone_and_its_offset_is_given_again(cr
         file.truncate(whole - 10)
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
-        assert produced(wire.ask(produce(TOPIC, batch_of(b"again")))).base_offset == BATCHES - 1
+        assert produced(wire.query(produce(TOPIC, batch_of(b"again")))).base_offset == BATCHES - 1
         assert values(wire)[-2:] == [value(BATCHES - 2), b"again"]
 
 
@@ -121,7 +121,7 @@ def test_indexes_are_built_again(crashed: BrokerProcess, kind: str, harm: str) -
     crashed.start()
     with Wire(crashed.bootstrap_servers) as wire:
         assert values(wire) == [value(number) for number in range(BATCHES)]
-        part = fetched(wire.ask(fetch(TOPIC, BATCHES - 1)))
+        part = fetched(wire.query(fetch(TOPIC, BATCHES - 1)))
         assert [batch.base_offset for batch in read_batches(part.records)] == [BATCHES - 1]
 
 
@@ -135,11 +135,11 @@ def test_a_producers_sequence_is_known_after_a_crash(make_broker: Callable[..., 
         last = batch_of(b"b", producer_id=given.producer_id, producer_epoch=0, base_sequence=1)
         first = batch_of(b"a", producer_id=given.producer_id, producer_epoch=0, base_sequence=0)
         for batch in (first, last):
-            assert produced(wire.ask(produce(TOPIC, batch))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch))).error_code == 0
     broker.kill()
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
-        again = produced(wire.ask(produce(TOPIC, last)))
+        again = produced(wire.query(produce(TOPIC, last)))
         assert (again.error_code, again.base_offset) == (0, 1)
         assert values(wire) == [b"a", b"b"]
         fresh = wire.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)

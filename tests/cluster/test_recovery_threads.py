@@ -33,7 +33,7 @@ def crashed(broker: BrokerProcess) -> None:
         topic = {"name": TOPIC, "num_partitions": PARTITIONS, "replication_factor": 1}
         wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000)
         for index in range(PARTITIONS):
-            assert produced(wire.ask(produce(TOPIC, batch_of(b"v"), partition=index))).error_code == 0
+            assert produced(wire.query(produce(TOPIC, batch_of(b"v"), partition=index))).error_code == 0
     broker.kill()
 
 
@@ -41,15 +41,15 @@ def wait_for_recoveries(gates: Mapping[Path, Sequence[Gate]], threads: int) -> N
     """Wait until so many recoveries are under way in each directory, or all that are left, and see that no more are."""
     due = {directory: min(threads, len(closed)) for directory, closed in gates.items()}
 
-    def under_way() -> dict[Path, int]:
+    def in_progress() -> dict[Path, int]:
         return {directory: sum(gate.is_occupied() for gate in closed) for directory, closed in gates.items()}
 
     wait_until(
-        lambda: all(under_way()[directory] >= count for directory, count in due.items()),
+        lambda: all(in_progress()[directory] >= count for directory, count in due.items()),
         within=WITHIN_SECONDS,
-        what=lambda: f"recoveries under way: {under_way()}, of {due}",
+        what=lambda: f"recoveries under way: {in_progress()}, of {due}",
     )
-    assert under_way() == due
+    assert in_progress() == due
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -79,5 +79,5 @@ def test_so_many_threads_recover_logs_at_once_in_each_directory(
                 closed.remove(first)
         starting.result()
     with Wire(broker.bootstrap_servers) as wire:
-        answers = [fetched(wire.ask(fetch(TOPIC, partitions=(index,)))) for index in range(PARTITIONS)]
-        assert [(answer.error_code, answer.high_watermark) for answer in answers] == [(0, 1)] * PARTITIONS
+        responses = [fetched(wire.query(fetch(TOPIC, partitions=(index,)))) for index in range(PARTITIONS)]
+        assert [(response.error_code, response.high_watermark) for response in responses] == [(0, 1)] * PARTITIONS

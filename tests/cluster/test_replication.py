@@ -56,21 +56,21 @@ def create(cluster: Cluster, name: str, replicas: int = 3) -> int:
 def fill(cluster: Cluster, topic: str, leader: int) -> None:
     with Wire(cluster.address(leader)) as wire:
         for number in range(RECORDS):
-            assert produced(wire.ask(produce(topic, batch_of(b"%d" % number)))).error_code == 0
+            assert produced(wire.query(produce(topic, batch_of(b"%d" % number)))).error_code == 0
 
 
 def delete(cluster: Cluster, topic: str, leader: int, offset: int, timeout_ms: int = 20_000) -> tuple[int, int]:
     """Error code and low watermark."""
     topics = [{"name": topic, "partitions": [{"partition_index": 0, "offset": offset}]}]
     with Wire(cluster.address(leader), timeout=2 * WAIT_S) as wire:
-        answer = wire.call("DeleteRecords", 2, topics=topics, timeout_ms=timeout_ms)
-    (part,) = answer.topics[0].partitions
+        response = wire.call("DeleteRecords", 2, topics=topics, timeout_ms=timeout_ms)
+    (part,) = response.topics[0].partitions
     return part.error_code, part.low_watermark
 
 
 def read(cluster: Cluster, broker: int, topic: str, offset: int, rack: str = "") -> Any:
     with Wire(cluster.address(broker)) as wire:
-        return fetched(wire.ask(fetch(topic, offset, rack_id=rack)))
+        return fetched(wire.query(fetch(topic, offset, rack_id=rack)))
 
 
 def test_deleted_records_are_gone_from_every_live_replica_when_the_answer_comes(cluster: Cluster) -> None:
@@ -108,20 +108,20 @@ def test_a_consumer_is_sent_to_the_in_sync_replica_of_its_rack(cluster: Cluster)
     cluster.wait_in_sync("racks")
     fill(cluster, "racks", leader)
     for broker, rack in zip(cluster.brokers, RACKS, strict=True):
-        answer = read(cluster, leader, "racks", 0, rack)
+        response = read(cluster, leader, "racks", 0, rack)
         if broker == leader:
-            assert (answer.preferred_read_replica, len(read_batches(answer.records))) == (-1, RECORDS)
+            assert (response.preferred_read_replica, len(read_batches(response.records))) == (-1, RECORDS)
             continue
-        assert (answer.error_code, answer.preferred_read_replica, answer.records) == (0, broker, b"")
-        assert (answer.high_watermark, answer.log_start_offset) == (RECORDS, 0)
+        assert (response.error_code, response.preferred_read_replica, response.records) == (0, broker, b"")
+        assert (response.high_watermark, response.log_start_offset) == (RECORDS, 0)
         nearer = read(cluster, broker, "racks", 0, rack)
         assert (nearer.error_code, nearer.preferred_read_replica) == (0, -1)
         wait_for_all(cluster, broker, "racks")
         beyond = read(cluster, broker, "racks", RECORDS + 1, rack)
         assert beyond.error_code == OFFSET_OUT_OF_RANGE
     for rack in ("", "nowhere"):
-        answer = read(cluster, leader, "racks", 0, rack)
-        assert (answer.preferred_read_replica, len(read_batches(answer.records))) == (-1, RECORDS)
+        response = read(cluster, leader, "racks", 0, rack)
+        assert (response.preferred_read_replica, len(read_batches(response.records))) == (-1, RECORDS)
 
 
 def test_librdkafka_reads_from_its_rack(cluster: Cluster) -> None:
@@ -238,7 +238,7 @@ def test_a_reassignment_is_held_to_its_throttle_and_the_throttle_goes_with_it(
     batch = batch_of(b"x" * (MEBIBYTE // 4))
     with Wire(cluster.address(leader)) as wire:
         for _ in range(4 * size):
-            assert produced(wire.ask(produce("moved", batch, acks=1))).error_code == 0
+            assert produced(wire.query(produce("moved", batch, acks=1))).error_code == 0
     added = next(broker for broker in cluster.brokers if broker != leader)
     plan = tmp_path / "plan.json"
     plan.write_text(

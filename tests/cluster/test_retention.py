@@ -33,7 +33,7 @@ def create(wire: Wire, **configs: str) -> None:
 
 def append(wire: Wire, number: int, age_ms: int = 0) -> None:
     """The record of that number, which is its offset."""
-    part = produced(wire.ask(produce(TOPIC, batch_of(b"%d" % number, base_timestamp=NOW_MS - age_ms))))
+    part = produced(wire.query(produce(TOPIC, batch_of(b"%d" % number, base_timestamp=NOW_MS - age_ms))))
     assert (part.error_code, part.base_offset) == (0, number)
 
 
@@ -43,23 +43,23 @@ def alter(wire: Wire, kind: int, name: str, **configs: str | None) -> None:
         {"name": key.replace("_", "."), "config_operation": 1 if value is None else 0, "value": value}
         for key, value in configs.items()
     ]
-    asked = [{"resource_type": kind, "resource_name": name, "configs": changes}]
-    (outcome,) = wire.call("IncrementalAlterConfigs", 1, resources=asked, validate_only=False).responses
+    requested = [{"resource_type": kind, "resource_name": name, "configs": changes}]
+    (outcome,) = wire.call("IncrementalAlterConfigs", 1, resources=requested, validate_only=False).responses
     assert outcome.error_code == 0, outcome
 
 
 def log_start(wire: Wire) -> int:
     """Where the log starts, by a fetch at its end."""
-    asked = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}]
-    topics = [{"name": TOPIC, "partitions": asked}]
-    answer = wire.call("ListOffsets", 7, replica_id=-1, isolation_level=0, topics=topics)
-    return int(answer.topics[0].partitions[0].offset)
+    requested = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}]
+    topics = [{"name": TOPIC, "partitions": requested}]
+    response = wire.call("ListOffsets", 7, replica_id=-1, isolation_level=0, topics=topics)
+    return int(response.topics[0].partitions[0].offset)
 
 
 def delete_records(wire: Wire, offset: int) -> int:
     """Move the log start; what the broker says it is then."""
-    asked = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": offset}]}]
-    (topic,) = wire.call("DeleteRecords", 2, topics=asked, timeout_ms=10_000).topics
+    requested = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": offset}]}]
+    (topic,) = wire.call("DeleteRecords", 2, topics=requested, timeout_ms=10_000).topics
     assert topic.partitions[0].error_code == 0
     return int(topic.partitions[0].low_watermark)
 
@@ -68,7 +68,7 @@ def check_whole(wire: Wire, start: int, end: int) -> None:
     """Read every record from the log start on."""
     offset = start
     while offset < end:
-        part = fetched(wire.ask(fetch(TOPIC, offset)))
+        part = fetched(wire.query(fetch(TOPIC, offset)))
         assert part.error_code == 0
         batches = read_batches(part.records)
         assert batches
@@ -163,14 +163,14 @@ def test_changed_settings_survive_a_kill_and_are_in_force(make_broker: Callable[
     broker.kill()
     broker.start()
     with Wire(broker.bootstrap_servers) as wire:
-        assert produced(wire.ask(produce(TOPIC, too_large))).error_code == 10
-        asked = [{"resource_type": 2, "resource_name": TOPIC, "configuration_keys": None}]
+        assert produced(wire.query(produce(TOPIC, too_large))).error_code == 10
+        requested = [{"resource_type": 2, "resource_name": TOPIC, "configuration_keys": None}]
         (result,) = wire.call(
-            "DescribeConfigs", 4, resources=asked, include_synonyms=False, include_documentation=False
+            "DescribeConfigs", 4, resources=requested, include_synonyms=False, include_documentation=False
         ).results
         found = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
         assert found["max.message.bytes"] == ("100", 2)
         assert found["retention.ms"] == ("7", 3)
         assert found["flush.ms"] == ("9", 1)
         alter(wire, 4, "1", message_max_bytes=None)
-        assert produced(wire.ask(produce(TOPIC, too_large))).error_code == 0
+        assert produced(wire.query(produce(TOPIC, too_large))).error_code == 0

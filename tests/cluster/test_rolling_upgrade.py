@@ -184,10 +184,10 @@ def test_features_are_finalized_when_all_nodes_run_the_new_version(nodes: Nodes)
     for number in (1, 2, 3):
         nodes.upgrade(number)
         assert levels(servers) == before, "a level rises when somebody asks for it, not by itself"
-    ask = ["features", "--bootstrap-server", servers]
+    query = ["features", "--bootstrap-server", servers]
     newest = SUPPORTED_FEATURES[METADATA_VERSION][1]
     for wanted in (f"{METADATA_VERSION}={newest}", f"{ELIGIBLE_LEADER_REPLICAS_VERSION}=1"):
-        words = [str(PROGRAM), *ask, "upgrade", "--feature", wanted]
+        words = [str(PROGRAM), *query, "upgrade", "--feature", wanted]
         raised = subprocess.run(words, capture_output=True, text=True, check=False)
         assert raised.returncode == 0, raised.stdout + raised.stderr
     after = levels(servers)

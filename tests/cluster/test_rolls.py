@@ -29,7 +29,7 @@ def ages_at_rolls(broker: Broker, configs: dict[str, str]) -> list[int]:
             directory = Path(broker.directory) / f"{TOPIC}-{index}"
             for age in (0, *range(STEP_MS, SEGMENT_MS + 1, STEP_MS), SEGMENT_MS + 1):
                 batch = batch_of(b"v", base_timestamp=A_DAY_AGO_MS + age)
-                assert produced(wire.ask(produce(TOPIC, batch, partition=index))).error_code == 0
+                assert produced(wire.query(produce(TOPIC, batch, partition=index))).error_code == 0
                 if len(list(directory.glob("*.log"))) > 1:
                     ages.append(age)
                     break

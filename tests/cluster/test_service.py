@@ -72,8 +72,8 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
         assert manager.recv(1000).startswith(b"RELOADING=1")
         assert manager.recv(1000).startswith(b"READY=1")
         with Wire(ready[1]) as wire:
-            asked = [{"resource_type": 4, "resource_name": "1", "configuration_keys": ["message.max.bytes"]}]
-            (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
+            requested = [{"resource_type": 4, "resource_name": "1", "configuration_keys": ["message.max.bytes"]}]
+            (result,) = wire.call("DescribeConfigs", 4, resources=requested).results
             assert [(one.value, one.config_source) for one in result.configs] == [("54321", 4)]
         words = [line["message"] for line in log_of(log)]
         assert "SIGHUP: log file reopened; applied settings: message.max.bytes, num.network.threads" in words

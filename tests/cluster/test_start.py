@@ -188,7 +188,7 @@ def test_sigterm_stops_cleanly_and_the_next_start_recovers_nothing(make_broker: 
     broker = make_broker().start()
     with Wire(broker.bootstrap_servers) as wire:
         create(wire, "kept")
-        assert produced(wire.ask(produce("kept", batch_of(b"a", b"b")))).error_code == 0
+        assert produced(wire.query(produce("kept", batch_of(b"a", b"b")))).error_code == 0
         topic_id = wire.call("Metadata", 12, topics=[{"name": "kept"}]).topics[0].topic_id
     assert broker.terminate() == 0
     assert (broker.directory / ".kafka_cleanshutdown").exists()
@@ -200,7 +200,7 @@ def test_sigterm_stops_cleanly_and_the_next_start_recovers_nothing(make_broker: 
     assert "recover" not in broker.log[already_logged:].lower()
     with Wire(broker.bootstrap_servers) as wire:
         assert wire.call("Metadata", 12, topics=[{"name": "kept"}]).topics[0].topic_id == topic_id
-        part = fetched(wire.ask(fetch("", version=13, topic_id=topic_id)))
+        part = fetched(wire.query(fetch("", version=13, topic_id=topic_id)))
         assert (part.error_code, part.high_watermark) == (0, 2)
 
 
@@ -230,7 +230,7 @@ def test_a_closed_terminal_stops_cleanly(tmp_path: Path) -> None:
         os.close(its_end)
         with Wire(broker.bootstrap_servers) as wire:
             create(wire, "kept")
-            assert produced(wire.ask(produce("kept", batch_of(b"a")))).error_code == 0
+            assert produced(wire.query(produce("kept", batch_of(b"a")))).error_code == 0
         os.close(terminal)
         assert broker.wait() == 0
         assert (broker.directory / ".kafka_cleanshutdown").exists()
@@ -356,8 +356,8 @@ def test_starts_many_times_and_keeps_everything(make_broker: Callable[..., Broke
         with Wire(broker.bootstrap_servers) as wire:
             create(wire, f"topic-{run}")
             for earlier in range(run + 1):
-                answer = produced(wire.ask(produce(f"topic-{earlier}", batch_of(b"run-%d" % run))))
-                assert (answer.error_code, answer.base_offset) == (0, run - earlier)
+                response = produced(wire.query(produce(f"topic-{earlier}", batch_of(b"run-%d" % run))))
+                assert (response.error_code, response.base_offset) == (0, run - earlier)
         if run % 2:
             broker.kill()
         else:

@@ -61,7 +61,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Broker(directory=directory) as broker, Wire(broker.bootstrap_servers) as wire:
         new = {"name": "t", "num_partitions": 1, "replication_factor": 1}
         wire.call("CreateTopics", 7, topics=[new], timeout_ms=10_000)
-        assert produced(wire.ask(produce("t", batch_of(b"record")))).error_code == 0
+        assert produced(wire.query(produce("t", batch_of(b"record")))).error_code == 0
     return directory
 
 

@@ -52,26 +52,26 @@ class Member:
 
     def __post_init__(self) -> None:
         self.wire = Wire(self.server.bootstrap_servers)
-        self._asked: Any = None
+        self._requested: Any = None
 
     def begin_join(self, version: int = 9) -> None:
-        self._asked = self.join_request(version)
-        self._correlation = self.wire.send(self._asked)
+        self._requested = self.join_request(version)
+        self._correlation = self.wire.send(self._requested)
 
     def end_join(self) -> Any:
-        answer = self.wire.receive(self._asked, self._correlation)
-        if answer.error_code == OK:
-            self.id, self.generation = answer.member_id, answer.generation_id
-        return answer
+        response = self.wire.receive(self._requested, self._correlation)
+        if response.error_code == OK:
+            self.id, self.generation = response.member_id, response.generation_id
+        return response
 
     def join(self, version: int = 9) -> Any:
         self.begin_join(version)
-        answer = self.end_join()
-        if answer.error_code == MEMBER_ID_REQUIRED:
-            self.id = answer.member_id
+        response = self.end_join()
+        if response.error_code == MEMBER_ID_REQUIRED:
+            self.id = response.member_id
             self.begin_join(version)
-            answer = self.end_join()
-        return answer
+            response = self.end_join()
+        return response
 
     def join_request(self, version: int) -> Any:
         from tests.support.wire import request
@@ -90,7 +90,7 @@ class Member:
         )
 
     def sync(self, version: int = 5, **assignments: bytes) -> Any:
-        return self.wire.ask(self.sync_request(version, **assignments))
+        return self.wire.query(self.sync_request(version, **assignments))
 
     def sync_request(self, version: int = 5, **assignments: bytes) -> Any:
         from tests.support.wire import request
@@ -114,10 +114,10 @@ class Member:
     def beat(self, version: int = 4, *, generation: int | None = None) -> int:
         known = {"group_instance_id": self.instance} if version >= 3 else {}
         generation = self.generation if generation is None else generation
-        answer = self.wire.call(
+        response = self.wire.call(
             "Heartbeat", version, group_id=self.group, generation_id=generation, member_id=self.id, **known
         )
-        return int(answer.error_code)
+        return int(response.error_code)
 
     def leave(self, version: int = 5) -> Any:
         if version < 3:
@@ -146,7 +146,7 @@ def commit(
     """Commit one offset; the partition's error."""
     named = {"topic_id": topic_id} if version >= 10 else {"name": topic}
     kept = {"committed_leader_epoch": 3} if version >= 6 else {}
-    answer = wire.call(
+    response = wire.call(
         "OffsetCommit",
         version,
         group_id=group,
@@ -162,7 +162,7 @@ def commit(
             }
         ],
     )
-    return int(answer.topics[0].partitions[0].error_code)
+    return int(response.topics[0].partitions[0].error_code)
 
 
 def committed(wire: Wire, group: str, topic: str, *, version: int = 8, topic_id: Any = NO_ID) -> tuple[int, str, int]:
@@ -172,12 +172,12 @@ def committed(wire: Wire, group: str, topic: str, *, version: int = 8, topic_id:
         wanted: dict[str, Any] = {"group_id": group, "topics": [{**named, "partition_indexes": [0]}]}
         if version >= 9:
             wanted |= {"member_id": None, "member_epoch": -1}
-        answer = wire.call("OffsetFetch", version, groups=[wanted], require_stable=False).groups[0]
-        assert answer.error_code == OK
+        response = wire.call("OffsetFetch", version, groups=[wanted], require_stable=False).groups[0]
+        assert response.error_code == OK
     else:
         stable = {"require_stable": False} if version >= 7 else {}
-        answer = wire.call(
+        response = wire.call(
             "OffsetFetch", version, group_id=group, topics=[{"name": topic, "partition_indexes": [0]}], **stable
         )
-    part = answer.topics[0].partitions[0]
+    part = response.topics[0].partitions[0]
     return part.committed_offset, part.metadata, part.error_code

@@ -73,7 +73,7 @@ def serving(overrides: Mapping[str, str] | None = None, peer: str = PEER) -> Ite
         settings = {"group.initial.rebalance.delay.ms": "0", **(overrides or {})}
         with Kafka(overrides=settings, ready_timeout_s=300) as kafka, Wire(kafka.bootstrap_servers) as wire:
             first = request("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=60_000)
-            wait_until(lambda: wire.ask(first).error_code == 0, within=60, what="producer ids are given")
+            wait_until(lambda: wire.query(first).error_code == 0, within=60, what="producer ids are given")
             yield Server(kafka.bootstrap_servers, kafka.log_directory)
     elif peer == "cluster":
         from pybroker.testing import Cluster
@@ -119,7 +119,7 @@ def server(servers: Callable[[str], Server], request: pytest.FixtureRequest) -> 
 def serves(server: Server, api_key: int) -> bool:
     """Return whether the server supports an API."""
     with Wire(server.bootstrap_servers) as connection:
-        return any(api.api_key == api_key for api in connection.ask(request("ApiVersions", 0)).api_keys)
+        return any(api.api_key == api_key for api in connection.query(request("ApiVersions", 0)).api_keys)
 
 
 @pytest.fixture
@@ -169,8 +169,8 @@ def create(wire: Wire, server: Server, topic_name: str) -> Callable[..., Topic]:
 
 def leads_all(wire: Wire, name: str, partitions: int) -> bool:
     """Return whether the broker leads every partition of a topic."""
-    answer = wire.ask(fetch(name, partitions=range(partitions)))
-    return {part.error_code for part in answer.responses[0].partitions} == {0}
+    response = wire.query(fetch(name, partitions=range(partitions)))
+    return {part.error_code for part in response.responses[0].partitions} == {0}
 
 
 @pytest.fixture
@@ -214,8 +214,12 @@ def coordinated(wire: Wire, server: Server) -> str:
 
     def found() -> bool:
         nonlocal name
-        answers = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=names).coordinators
-        here = [answer.key for answer in answers if answer.error_code == OK and answer.node_id == server.brokers[0]]
+        responses = wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=names).coordinators
+        here = [
+            response.key
+            for response in responses
+            if response.error_code == OK and response.node_id == server.brokers[0]
+        ]
         if not here:
             return False
         name = here[0]
@@ -258,8 +262,12 @@ def transactional(wire: Wire, server: Server) -> Transactional:
 
     def is_there() -> bool:
         nonlocal found
-        answers = wire.call("FindCoordinator", 4, key_type=1, coordinator_keys=names).coordinators
-        here = [answer.key for answer in answers if answer.error_code == OK and answer.node_id == server.brokers[0]]
+        responses = wire.call("FindCoordinator", 4, key_type=1, coordinator_keys=names).coordinators
+        here = [
+            response.key
+            for response in responses
+            if response.error_code == OK and response.node_id == server.brokers[0]
+        ]
         if not here:
             return False
         found = here[0]

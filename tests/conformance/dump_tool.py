@@ -64,10 +64,10 @@ def kafkas(runs: Sequence[Sequence[str]], directory: Path) -> list[Dumped]:
     command = [word for word in java.short_java_command(str(source)) if word]
     done = subprocess.run([*command, str(lines)], capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    answers, found = io.BytesIO(done.stdout), []
+    responses, found = io.BytesIO(done.stdout), []
     for _ in runs:
-        out, err = (answers.read(int(answers.readline())).decode() for _ in range(2))
-        found.append(Dumped(out, err, int(answers.readline())))
+        out, err = (responses.read(int(responses.readline())).decode() for _ in range(2))
+        found.append(Dumped(out, err, int(responses.readline())))
     return found
 
 

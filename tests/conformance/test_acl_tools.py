@@ -53,15 +53,15 @@ def test_entries_are_added_listed_and_removed_as_by_kafkas_tool(server: Server) 
     role = ("--add", "--allow-principal", "User:alice", "--allow-host", "10.0.0.1")
     ours(*at, *role, "--producer", "--idempotent", "--topic", "p", "--resource-pattern-type", "prefixed")
     ours(*at, *role, "--consumer", "--topic", "c", "--group", "*")
-    for asked in (
+    for requested in (
         ("--list",),
         ("--list", "--principal"),
         ("--list", "--principal", "--topic", "pq", "--resource-pattern-type", "match"),
         ("--list", "--topic", "pq", "--resource-pattern-type", "match"),
         ("--list", "--principal", "User:bob"),
     ):
-        listed = ours(*at, *asked)
-        assert listed == kafkas(*at, *asked)
+        listed = ours(*at, *requested)
+        assert listed == kafkas(*at, *requested)
         assert listed
     removing = ("--remove", "--force", "--topic")
     assert ours(*at, *removing, "by-other") == kafkas(*at, *removing, "by-one") == set()
@@ -92,7 +92,7 @@ def test_entries_of_a_principal_are_removed_as_by_kafkas_tool(server: Server) ->
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ["--list", "--producer", "--allow-principal", "User:a"],
         ["--list", "--deny-host", "10.0.0.1"],
@@ -108,9 +108,9 @@ def test_entries_of_a_principal_are_removed_as_by_kafkas_tool(server: Server) ->
         ["--remove", "--force"],
     ],
 )
-def test_options_are_refused_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
+def test_options_are_refused_as_by_kafkas_tool(server: Server, requested: list[str]) -> None:
     programs.kafka_tools()
-    whole = ("acls", "--bootstrap-server", server.bootstrap_servers, *asked)
+    whole = ("acls", "--bootstrap-server", server.bootstrap_servers, *requested)
     theirs = kafka_tools.run(*whole)
     ran = subprocess.run([PROGRAM, *whole], capture_output=True, text=True, check=False)
     assert (ran.returncode, theirs.returncode) == (1, 1), ran.stderr

@@ -74,28 +74,28 @@ def topic(wire: Wire) -> str:
 
 def make(wire: Wire, name: str) -> None:
     """Make a topic of two partitions, and wait until both are served."""
-    asked = {"name": name, "num_partitions": 2, "replication_factor": 1}
-    assert wire.call("CreateTopics", 7, topics=[asked], timeout_ms=10_000).topics[0].error_code == 0
+    requested = {"name": name, "num_partitions": 2, "replication_factor": 1}
+    assert wire.call("CreateTopics", 7, topics=[requested], timeout_ms=10_000).topics[0].error_code == 0
     wait_until(lambda: leads_all(wire, name, 2), within=60, what=f"{name} has leaders")
 
 
-def ask(wire: Wire, *moves: tuple[str, str, int], version: int = 2) -> dict[tuple[str, int], int]:
+def query(wire: Wire, *moves: tuple[str, str, int], version: int = 2) -> dict[tuple[str, int], int]:
     """Ask for moves, each a path, topic and partition; the error codes by partition."""
     dirs = [{"path": path, "topics": [{"name": name, "partitions": [index]}]} for path, name, index in moves]
-    answer = wire.call("AlterReplicaLogDirs", version, dirs=dirs)
-    assert answer.throttle_time_ms == 0
+    response = wire.call("AlterReplicaLogDirs", version, dirs=dirs)
+    assert response.throttle_time_ms == 0
     return {
         (topic.topic_name, part.partition_index): part.error_code
-        for topic in answer.results
+        for topic in response.results
         for part in topic.partitions
     }
 
 
 def places(wire: Wire, topic: str, index: int) -> dict[str, Any]:
     """What stands of a partition in each directory."""
-    asked = [{"topic": topic, "partitions": [index]}]
+    requested = [{"topic": topic, "partitions": [index]}]
     found = {}
-    for result in wire.call("DescribeLogDirs", 4, topics=asked).results:
+    for result in wire.call("DescribeLogDirs", 4, topics=requested).results:
         for described in result.topics:
             (found[result.log_dir],) = described.partitions
     return found
@@ -115,7 +115,7 @@ def lies_in(wire: Wire, topic: str, index: int, path: str) -> bool:
 
 def values(wire: Wire, topic: str, index: int) -> list[bytes]:
     """The values of all records."""
-    part = fetched(wire.ask(fetch(topic, 0, partitions=(index,), partition_max_bytes=1 << 24)))
+    part = fetched(wire.query(fetch(topic, 0, partitions=(index,), partition_max_bytes=1 << 24)))
     assert part.error_code == 0
     return [value for batch in read_batches(part.records) for value in batch.values if value is not None]
 
@@ -135,13 +135,13 @@ def test_a_replica_moves_with_every_record_and_goes_on_there(
     wire: Wire, there: Directories, topic: str, version: int
 ) -> None:
     for number in range(5):
-        assert produced(wire.ask(produce(topic, batch_of(b"%d" % number)))).base_offset == number
+        assert produced(wire.query(produce(topic, batch_of(b"%d" % number)))).base_offset == number
     target = there.other(place(wire, topic, 0))
     stays = place(wire, topic, 1)
-    assert ask(wire, (target, topic, 0), version=version) == {(topic, 0): 0}
+    assert query(wire, (target, topic, 0), version=version) == {(topic, 0): 0}
     wait_until(lambda: lies_in(wire, topic, 0, target), within=60, what="the replica lies in the other directory")
     assert lies_in(wire, topic, 1, stays)
-    assert produced(wire.ask(produce(topic, batch_of(b"5")))).base_offset == 5
+    assert produced(wire.query(produce(topic, batch_of(b"5")))).base_offset == 5
     assert values(wire, topic, 0) == [b"%d" % number for number in range(6)]
     assert (Path(target) / f"{topic}-0").is_dir()
     assert not (Path(there.other(target)) / f"{topic}-0").exists()
@@ -152,21 +152,21 @@ def test_what_cannot_be_moved_is_reported_for_each_partition(
     wire: Wire, there: Directories, topic: str, version: int
 ) -> None:
     here = place(wire, topic, 0)
-    asked = [
+    requested = [
         ("/no/such/directory", topic, 1),
         ("relative", f"{topic}-gone", 0),
         (there.first, f"{topic}-gone", 1),
         (there.first, topic, 7),
         (here, topic, 0),
     ]
-    assert ask(wire, *asked, version=version) == {
+    assert query(wire, *requested, version=version) == {
         (topic, 1): LOG_DIR_NOT_FOUND,
         (f"{topic}-gone", 0): LOG_DIR_NOT_FOUND,
         (f"{topic}-gone", 1): UNKNOWN_TOPIC_OR_PARTITION,
         (topic, 7): UNKNOWN_TOPIC_OR_PARTITION,
         (topic, 0): 0,
     }
-    assert ask(wire, version=version) == {}
+    assert query(wire, version=version) == {}
     assert lies_in(wire, topic, 0, here)
 
 
@@ -174,14 +174,14 @@ def test_of_a_partition_that_is_named_twice_the_later_directory_counts(
     wire: Wire, there: Directories, topic: str
 ) -> None:
     here = place(wire, topic, 0)
-    assert ask(wire, (there.other(here), topic, 0), (here, topic, 0)) == {(topic, 0): 0}
+    assert query(wire, (there.other(here), topic, 0), (here, topic, 0)) == {(topic, 0): 0}
     assert lies_in(wire, topic, 0, here)
 
 
 def test_a_topic_that_comes_later_is_put_where_it_was_asked_to_be(wire: Wire, there: Directories) -> None:
     name = f"later-{next(_numbers)}"
     wanted = {(name, 0): UNKNOWN_TOPIC_OR_PARTITION, (name, 1): UNKNOWN_TOPIC_OR_PARTITION}
-    assert ask(wire, (there.second, name, 0), (there.second, name, 1)) == wanted
+    assert query(wire, (there.second, name, 0), (there.second, name, 1)) == wanted
     make(wire, name)
     assert [place(wire, name, index) for index in (0, 1)] == [there.second] * 2
 
@@ -190,19 +190,19 @@ def test_a_move_is_shown_as_a_future_replica_and_cancelled_by_the_present_direct
     wire: Wire, there: Directories, topic: str
 ) -> None:
     for _ in range(8):
-        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+        assert produced(wire.query(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
     here = place(wire, topic, 0)
     target = there.other(here)
     slow_down(wire, 1 << 10)
     try:
-        assert ask(wire, (target, topic, 0)) == {(topic, 0): 0}
-        assert ask(wire, (target, topic, 0)) == {(topic, 0): 0}, "it is on its way"
+        assert query(wire, (target, topic, 0)) == {(topic, 0): 0}
+        assert query(wire, (target, topic, 0)) == {(topic, 0): 0}, "it is on its way"
         wait_until(lambda: target in places(wire, topic, 0), within=60, what="the future replica is shown")
         shown = places(wire, topic, 0)
         assert (shown[here].is_future_key, shown[target].is_future_key) == (False, True)
         assert shown[target].partition_size < shown[here].partition_size
         assert (shown[here].offset_lag, shown[target].offset_lag > 0) == (0, True)
-        assert ask(wire, (here, topic, 0)) == {(topic, 0): 0}
+        assert query(wire, (here, topic, 0)) == {(topic, 0): 0}
         wait_until(lambda: lies_in(wire, topic, 0, here), within=60, what="the move is cancelled")
     finally:
         slow_down(wire, None)
@@ -212,10 +212,10 @@ def test_a_move_is_shown_as_a_future_replica_and_cancelled_by_the_present_direct
 
 def test_a_topic_whose_replica_moves_can_be_deleted(wire: Wire, there: Directories, topic: str) -> None:
     for _ in range(4):
-        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+        assert produced(wire.query(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
     slow_down(wire, 1 << 10)
     try:
-        assert ask(wire, (there.other(place(wire, topic, 0)), topic, 0)) == {(topic, 0): 0}
+        assert query(wire, (there.other(place(wire, topic, 0)), topic, 0)) == {(topic, 0): 0}
         assert wire.call("DeleteTopics", 6, topics=[{"name": topic}], timeout_ms=10_000).responses[0].error_code == 0
         wait_until(lambda: places(wire, topic, 0) == {}, within=60, what="nothing is left of the topic")
     finally:
@@ -273,12 +273,12 @@ def test_our_command_prints_what_kafkas_tool_prints(wire: Wire, there: Directori
     programs.kafka_tools()
     at = ("--bootstrap-server", there.bootstrap_servers)
     (node,) = wire.call("Metadata", 12, topics=[]).brokers
-    assert produced(wire.ask(produce(topic, batch_of(b"x")))).error_code == 0
-    for asked in ((), ("--topic-list", f"{topic},,no", "--broker-list", str(node.node_id))):
-        kafkas = kafka_tools.run("log-dirs", *at, "--describe", *asked)
+    assert produced(wire.query(produce(topic, batch_of(b"x")))).error_code == 0
+    for requested in ((), ("--topic-list", f"{topic},,no", "--broker-list", str(node.node_id))):
+        kafkas = kafka_tools.run("log-dirs", *at, "--describe", *requested)
         assert kafkas.returncode == 0, kafkas.stderr
         ours = subprocess.run(
-            [PROGRAM, "log-dirs", *at, "--describe", *asked], capture_output=True, text=True, check=True
+            [PROGRAM, "log-dirs", *at, "--describe", *requested], capture_output=True, text=True, check=True
         )
         assert ours.stdout == kafkas.stdout
     described = json.loads(ours.stdout.splitlines()[-1])
@@ -335,7 +335,7 @@ def written_to(there: Directories, topic: str) -> Iterator[list[bytes]]:
         with Wire(there.bootstrap_servers) as connection:
             while not over.wait(0.005):
                 value = b"%d" % len(written)
-                assert produced(connection.ask(produce(topic, batch_of(value)))).error_code == 0
+                assert produced(connection.query(produce(topic, batch_of(value)))).error_code == 0
                 written.append(value)
 
     with ThreadPoolExecutor(1) as threads:
@@ -349,10 +349,10 @@ def written_to(there: Directories, topic: str) -> Iterator[list[bytes]]:
 
 def throttles(wire: Wire, node: int, topic: str) -> dict[str, str]:
     """What throttles the broker and the topic, of what somebody has set."""
-    asked = [{"resource_type": BROKER, "resource_name": str(node)}, {"resource_type": 2, "resource_name": topic}]
+    requested = [{"resource_type": BROKER, "resource_name": str(node)}, {"resource_type": 2, "resource_name": topic}]
     return {
         one.name: one.value
-        for result in wire.call("DescribeConfigs", 4, resources=asked).results
+        for result in wire.call("DescribeConfigs", 4, resources=requested).results
         for one in result.configs
         if one.config_source in {1, 2} and (one.name == THROTTLE or "throttled" in one.name)
     }
@@ -392,7 +392,7 @@ def test_a_tool_moves_a_log_that_is_written_to(
     wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign
 ) -> None:
     for _ in range(8):
-        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+        assert produced(wire.query(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
     here = place(wire, topic, 0)
     target = there.other(here)
     plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}
@@ -425,7 +425,7 @@ def test_a_tool_moves_a_log_that_is_written_to(
 
 def test_a_tool_cancels_a_move(wire: Wire, there: Directories, topic: str, node: int, reassign: Reassign) -> None:
     for _ in range(8):
-        assert produced(wire.ask(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
+        assert produced(wire.query(produce(topic, batch_of(b"x" * (1 << 19))))).error_code == 0
     here = place(wire, topic, 0)
     target = there.other(here)
     plan = {"topic": topic, "partition": 0, "replicas": [node], "log_dirs": [target]}

@@ -28,17 +28,17 @@ KAFKA_RANGES = {
 
 @pytest.mark.parametrize("version", range(5))
 def test_ranges_are_kafkas(wire: Wire, version: int) -> None:
-    answer = wire.call("ApiVersions", version, client_software_name="wire", client_software_version="1")
-    assert answer.error_code == 0
-    served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    response = wire.call("ApiVersions", version, client_software_name="wire", client_software_version="1")
+    assert response.error_code == 0
+    served = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert {key: served.get(key) for key in KAFKA_RANGES} == KAFKA_RANGES
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_telemetry_apis_are_not_offered_without_a_receiver(wire: Wire, version: int) -> None:
     """GetTelemetrySubscriptions and PushTelemetry (KIP-714)."""
-    answer = wire.call("ApiVersions", version, client_software_name="wire", client_software_version="1")
-    assert not {71, 72} & {api.api_key for api in answer.api_keys}
+    response = wire.call("ApiVersions", version, client_software_name="wire", client_software_version="1")
+    assert not {71, 72} & {api.api_key for api in response.api_keys}
 
 
 def test_a_version_above_the_range_is_answered_in_version_0_with_the_range(wire: Wire) -> None:

@@ -57,7 +57,7 @@ def server() -> Iterator[Server]:
         made = wire.call("CreateTopics", 7, topics=topics, timeout_ms=10_000, validate_only=False)
         assert [topic.error_code for topic in made.topics] == [0] * 4
         wait_until(lambda: all(leads_all(wire, name, 1) for name in names), within=60, what="the topics have leaders")
-        answer = wire.call(
+        response = wire.call(
             "CreateAcls",
             3,
             creations=[
@@ -67,7 +67,7 @@ def server() -> Iterator[Server]:
                 creation(TRANSACTIONAL_ID, "closed", PREFIXED, WRITE),
             ],
         )
-        assert [result.error_code for result in answer.results] == [0] * 4
+        assert [result.error_code for result in response.results] == [0] * 4
         wait_until(lambda: "closed" not in all_topics(wire), within=60, what="the entries are in force")
         yield running
 
@@ -80,8 +80,8 @@ def wire(server: Server) -> Iterator[Wire]:
 
 def metadata(wire: Wire, *named: dict[str, Any], version: int = 12) -> list[Any]:
     topics = list(named) if named else None
-    answer = wire.call("Metadata", version, topics=topics, allow_auto_topic_creation=False)
-    return list(answer.topics)
+    response = wire.call("Metadata", version, topics=topics, allow_auto_topic_creation=False)
+    return list(response.topics)
 
 
 def all_topics(wire: Wire) -> list[str]:
@@ -113,8 +113,8 @@ def test_a_named_topic_that_may_not_be_described_is_refused_whether_there_is_one
 @pytest.mark.parametrize(("topic", "code"), [("open", 0), ("shown", TOPIC_REFUSED), ("closed", TOPIC_REFUSED)])
 def test_a_topic_is_written_and_read_by_who_may(wire: Wire, topic: str, code: int) -> None:
     for _ in range(2):  # the second time it is remembered
-        assert produced(wire.ask(produce(topic, BATCH))).error_code == code
-        assert fetched(wire.ask(fetch(topic))).error_code == code
+        assert produced(wire.query(produce(topic, BATCH))).error_code == code
+        assert fetched(wire.query(fetch(topic))).error_code == code
 
 
 @pytest.mark.parametrize("version", [3, 9, 11, 12])
@@ -122,8 +122,8 @@ def test_a_batch_of_a_transaction_is_taken_from_who_may_write_as_its_id(wire: Wi
     def code_of(transactional_id: str | None, attributes: int = TRANSACTIONAL) -> int:
         batch = batch_of(b"a", attributes=attributes, producer_id=7, producer_epoch=0, base_sequence=0)
         data = [{"name": "open", "partition_data": [{"index": 0, "records": batch}]}]
-        asked = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
-        return int(produced(wire.call("Produce", version, **asked)).error_code)
+        requested = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        return int(produced(wire.call("Produce", version, **requested)).error_code)
 
     for _ in range(2):  # the second time it is remembered
         assert code_of("closed-one") == TRANSACTIONAL_ID_REFUSED
@@ -135,31 +135,31 @@ def test_a_batch_of_a_transaction_is_taken_from_who_may_write_as_its_id(wire: Wi
 
 def test_a_topic_by_id_is_refused_and_an_unknown_id_is_unknown(wire: Wire) -> None:
     topic_id = ids(wire)["shown"]
-    answer = wire.ask(produce("", BATCH, version=13, topic_id=topic_id))
-    assert produced(answer).error_code == TOPIC_REFUSED
-    assert fetched(wire.ask(fetch("", version=13, topic_id=topic_id))).error_code == TOPIC_REFUSED
+    response = wire.query(produce("", BATCH, version=13, topic_id=topic_id))
+    assert produced(response).error_code == TOPIC_REFUSED
+    assert fetched(wire.query(fetch("", version=13, topic_id=topic_id))).error_code == TOPIC_REFUSED
     unknown = type(topic_id)(int=77)
-    assert fetched(wire.ask(fetch("", version=13, topic_id=unknown))).error_code == UNKNOWN_TOPIC_ID
+    assert fetched(wire.query(fetch("", version=13, topic_id=unknown))).error_code == UNKNOWN_TOPIC_ID
 
 
 def test_a_topic_that_is_not_there_and_may_not_be_is_refused(wire: Wire) -> None:
-    assert produced(wire.ask(produce("closed-and-not-there", BATCH))).error_code == TOPIC_REFUSED
-    assert fetched(wire.ask(fetch("closed-and-not-there"))).error_code == TOPIC_REFUSED
+    assert produced(wire.query(produce("closed-and-not-there", BATCH))).error_code == TOPIC_REFUSED
+    assert fetched(wire.query(fetch("closed-and-not-there"))).error_code == TOPIC_REFUSED
 
 
 def test_offsets_are_listed_of_what_may_be_described(wire: Wire) -> None:
     partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}
     topics = [{"name": name, "partitions": [partition]} for name in ("closed", "open", "shown")]
-    answer = wire.call("ListOffsets", 6, replica_id=-1, isolation_level=0, topics=topics)
-    codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    response = wire.call("ListOffsets", 6, replica_id=-1, isolation_level=0, topics=topics)
+    codes = {topic.name: topic.partitions[0].error_code for topic in response.topics}
     assert codes == {"closed": TOPIC_REFUSED, "open": 0, "shown": 0}
 
 
 def test_topics_are_made_and_deleted_by_who_may(wire: Wire) -> None:
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("closed-new", "open-new")]
-    answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=10_000, validate_only=False)
+    response = wire.call("CreateTopics", 7, topics=topics, timeout_ms=10_000, validate_only=False)
     # Everybody may create and delete by the cluster, about which there is no entry.
-    assert {topic.name: topic.error_code for topic in answer.topics} == {"closed-new": 0, "open-new": 0}
+    assert {topic.name: topic.error_code for topic in response.topics} == {"closed-new": 0, "open-new": 0}
     deleted = wire.call("DeleteTopics", 5, topic_names=["closed-new", "open-new"], timeout_ms=10_000)
     assert {topic.name: topic.error_code for topic in deleted.responses} == {"closed-new": 0, "open-new": 0}
     grows = [{"name": name, "count": 2, "assignments": None} for name in ("closed", "open")]
@@ -171,8 +171,8 @@ def test_settings_are_shown_of_what_may_be_described(wire: Wire) -> None:
     resources: list[dict[str, Any]] = [
         {"resource_type": 2, "resource_name": name, "configuration_keys": []} for name in ("closed", "open")
     ]
-    answer = wire.call("DescribeConfigs", 4, resources=resources)
-    assert {one.resource_name: one.error_code for one in answer.results} == {"closed": TOPIC_REFUSED, "open": 0}
+    response = wire.call("DescribeConfigs", 4, resources=resources)
+    assert {one.resource_name: one.error_code for one in response.results} == {"closed": TOPIC_REFUSED, "open": 0}
 
 
 def test_a_group_is_joined_found_and_described_by_who_may(wire: Wire) -> None:
@@ -201,9 +201,9 @@ def test_an_entry_that_stands_for_nothing_is_refused_with_words(wire: Wire) -> N
         creation(4, "another", LITERAL, READ),
         creation(TOPIC, "", LITERAL, READ),
     ]
-    answer = wire.call("CreateAcls", 3, creations=wrong)
-    assert [result.error_code for result in answer.results] == [INVALID_REQUEST] * 2
-    assert [result.error_message for result in answer.results] == [
+    response = wire.call("CreateAcls", 3, creations=wrong)
+    assert [result.error_code for result in response.results] == [INVALID_REQUEST] * 2
+    assert [result.error_message for result in response.results] == [
         "The only valid name for the CLUSTER resource is kafka-cluster",
         "Invalid empty resource name",
     ]
@@ -234,13 +234,13 @@ def test_a_replicas_fetch_is_not_refused_for_a_topic_that_nobody_knows(wire: Wir
     unknown = {"topic": "nobody-knows", "topic_id": uuid.UUID(int=7)}
 
     def codes(*topics: dict[str, Any]) -> list[int]:
-        asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1, "log_start_offset": 0}
+        requested = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1, "log_start_offset": 0}
         replica = {"replica_id": 5} if version < 15 else {"replica_state": {"replica_id": 5, "replica_epoch": -1}}
-        answer = wire.call(
+        response = wire.call(
             "Fetch", version, **replica, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1,
-            topics=[{**topic, "partitions": [asked]} for topic in topics],
+            topics=[{**topic, "partitions": [requested]} for topic in topics],
         )  # fmt: skip
-        return [partition.error_code for topic in answer.responses for partition in topic.partitions]
+        return [partition.error_code for topic in response.responses for partition in topic.partitions]
 
     (of_known,) = codes(known)
     assert of_known not in (TOPIC_REFUSED, CLUSTER_REFUSED)
@@ -276,14 +276,14 @@ def test_what_brokers_ask_of_each_other_about_transactions_is_refused_and_writes
             assert write_marker(wire, "orders", version=version, **marker) == CLUSTER_REFUSED
         for version in (4, 5):
             for verify_only in (False, True):
-                asked = {
+                requested = {
                     "transactional_id": sender.id,
                     "producer_id": sender.producer_id,
                     "producer_epoch": sender.epoch,
                     "verify_only": verify_only,
                     "topics": [{"name": "orders", "partitions": [1]}],
                 }
-                assert wire.call("AddPartitionsToTxn", version, transactions=[asked]).error_code == CLUSTER_REFUSED
+                assert wire.call("AddPartitionsToTxn", version, transactions=[requested]).error_code == CLUSTER_REFUSED
         (described,) = sender.describe().topics
         assert (described.topic, list(described.partitions)) == ("orders", [0])
         seen = see(wire, "orders")

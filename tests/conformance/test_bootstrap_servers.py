@@ -87,11 +87,11 @@ def test_all_clients_find_the_server_in_every_form(form: str) -> None:
 def test_the_tables_are_those_of_kafkas_client() -> None:
     with java_oracle.running("AddressOracle") as oracle:
         for text, servers in TAKEN:
-            answer = oracle.ask("parse", servers=text)
-            assert [(plain(host), port) for host, port in answer.get("servers", [answer])] == servers, text[:40]
-        assert [text[:40] for text in REFUSED if "fault" not in oracle.ask("parse", servers=text)] == []
+            response = oracle.query("parse", servers=text)
+            assert [(plain(host), port) for host, port in response.get("servers", [response])] == servers, text[:40]
+        assert [text[:40] for text in REFUSED if "fault" not in oracle.query("parse", servers=text)] == []
         for text, why in REFUSED_HERE_ONLY:
-            assert "fault" not in oracle.ask("parse", servers=text), why
+            assert "fault" not in oracle.query("parse", servers=text), why
 
 
 def plain(host: str) -> str:

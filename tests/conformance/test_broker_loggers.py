@@ -20,14 +20,14 @@ def change(wire: Wire, name: str, operation: int, value: str | None, broker: str
     """The error with which one change of a level is answered."""
     configs = [{"name": name, "config_operation": operation, "value": value}]
     resources = [{"resource_type": 8, "resource_name": broker, "configs": configs}]
-    answer = wire.call("IncrementalAlterConfigs", 1, resources=resources, validate_only=False)
-    return int(answer.responses[0].error_code)
+    response = wire.call("IncrementalAlterConfigs", 1, resources=resources, validate_only=False)
+    return int(response.responses[0].error_code)
 
 
 def levels(wire: Wire) -> dict[str, str]:
     """The levels of broker 1."""
-    asked = [{"resource_type": 8, "resource_name": "1", "configuration_keys": None}]
-    (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
+    requested = [{"resource_type": 8, "resource_name": "1", "configuration_keys": None}]
+    (result,) = wire.call("DescribeConfigs", 4, resources=requested).results
     assert result.error_code == 0
     assert {(one.config_source, one.read_only, one.is_sensitive) for one in result.configs} == {(6, False, False)}
     return {one.name: one.value for one in result.configs}
@@ -53,9 +53,9 @@ def test_kafkas_tool_changes_levels_and_ours_prints_the_same(server: Server) -> 
     programs.kafka_tools()
     at = ("--bootstrap-server", server.bootstrap_servers, "--entity-type", "broker-loggers")
 
-    def both(*asked: str, status: int = 0) -> list[str]:
-        theirs = kafka_tools.run("configs", *at, *asked)
-        ours = subprocess.run([PROGRAM, "configs", *at, *asked], capture_output=True, text=True, check=False)
+    def both(*requested: str, status: int = 0) -> list[str]:
+        theirs = kafka_tools.run("configs", *at, *requested)
+        ours = subprocess.run([PROGRAM, "configs", *at, *requested], capture_output=True, text=True, check=False)
         assert (theirs.returncode, ours.returncode) == (status, status), theirs.stderr + ours.stderr
         assert ours.stdout == theirs.stdout
         return theirs.stdout.splitlines()

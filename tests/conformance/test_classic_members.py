@@ -34,10 +34,10 @@ UNKNOWN_SERVER_ERROR = -1
 @pytest.mark.parametrize("version", range(10))
 def test_every_version_joins_and_the_first_member_leads(join: Callable[..., Member], version: int) -> None:
     member = join()
-    answer = member.join(version)
-    assert (answer.error_code, answer.generation_id, answer.protocol_name) == (OK, 1, "range")
-    assert answer.leader == answer.member_id == member.id
-    assert [(one.member_id, bytes(one.metadata)) for one in answer.members] == [(member.id, b"meta")]
+    response = member.join(version)
+    assert (response.error_code, response.generation_id, response.protocol_name) == (OK, 1, "range")
+    assert response.leader == response.member_id == member.id
+    assert [(one.member_id, bytes(one.metadata)) for one in response.members] == [(member.id, b"meta")]
     assert member.id.startswith("wire-")
 
 
@@ -45,8 +45,8 @@ def test_every_version_joins_and_the_first_member_leads(join: Callable[..., Memb
 def test_every_version_syncs(join: Callable[..., Member], version: int) -> None:
     member = join()
     member.join()
-    answer = member.sync_alone(version)
-    assert (answer.error_code, bytes(answer.assignment)) == (OK, b"all")
+    response = member.sync_alone(version)
+    assert (response.error_code, bytes(response.assignment)) == (OK, b"all")
     assert member.beat() == OK
 
 
@@ -54,9 +54,9 @@ def test_every_version_syncs(join: Callable[..., Member], version: int) -> None:
 def test_a_new_dynamic_member_is_given_an_id_first(join: Callable[..., Member], version: int) -> None:
     member = join()
     member.begin_join(version)
-    answer = member.end_join()
-    assert (answer.error_code, answer.generation_id, answer.members) == (MEMBER_ID_REQUIRED, -1, [])
-    assert answer.member_id.startswith("wire-")
+    response = member.end_join()
+    assert (response.error_code, response.generation_id, response.members) == (MEMBER_ID_REQUIRED, -1, [])
+    assert response.member_id.startswith("wire-")
 
 
 def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member]) -> None:
@@ -68,15 +68,15 @@ def test_a_second_member_makes_the_first_join_again(join: Callable[..., Member])
     second.begin_join()
     wait_until(lambda: first.beat() == REBALANCE_IN_PROGRESS, within=60, what="the rebalance begins")
     first.begin_join()
-    answers = {member.id: member.end_join() for member in (first, second)}
-    assert {answer.generation_id for answer in answers.values()} == {2}
-    assert {answer.leader for answer in answers.values()} == {first.id}
-    assert {one.member_id for one in answers[first.id].members} == {first.id, second.id}
-    assert answers[second.id].members == []
-    asked = second.sync_request()
-    correlation = second.wire.send(asked)
+    responses = {member.id: member.end_join() for member in (first, second)}
+    assert {response.generation_id for response in responses.values()} == {2}
+    assert {response.leader for response in responses.values()} == {first.id}
+    assert {one.member_id for one in responses[first.id].members} == {first.id, second.id}
+    assert responses[second.id].members == []
+    requested = second.sync_request()
+    correlation = second.wire.send(requested)
     assert bytes(first.sync(5, **{first.id: b"a", second.id: b"b"}).assignment) == b"a"
-    assert bytes(second.wire.receive(asked, correlation).assignment) == b"b"
+    assert bytes(second.wire.receive(requested, correlation).assignment) == b"b"
 
 
 def test_the_protocol_that_most_members_prefer_among_the_common_ones_is_chosen(join: Callable[..., Member]) -> None:
@@ -133,8 +133,8 @@ def test_a_refusal_names_no_protocol(
     member = Member(server, **{"group": group, **settings})
     with member.wire:
         member.begin_join(version)
-        answer = member.end_join()
-    assert (answer.error_code, answer.protocol_name) == (code, None if version >= 7 else "")
+        response = member.end_join()
+    assert (response.error_code, response.protocol_name) == (code, None if version >= 7 else "")
 
 
 def test_a_member_that_is_sent_away_while_it_joins_is_told_of_no_protocol(join: Callable[..., Member]) -> None:
@@ -148,8 +148,8 @@ def test_a_member_that_is_sent_away_while_it_joins_is_told_of_no_protocol(join: 
     with Wire(second.server.bootstrap_servers) as other:
         who = {"member_id": second.id, "group_instance_id": None}
         other.call("LeaveGroup", 4, group_id=second.group, members=[who])
-    answer = second.end_join()
-    assert (answer.error_code, answer.protocol_name) == (UNKNOWN_MEMBER_ID, None)
+    response = second.end_join()
+    assert (response.error_code, response.protocol_name) == (UNKNOWN_MEMBER_ID, None)
 
 
 def test_an_assignment_that_is_too_large_is_an_error_of_all_and_the_group_rebalances(
@@ -165,11 +165,11 @@ def test_an_assignment_that_is_too_large_is_an_error_of_all_and_the_group_rebala
     first.begin_join()
     first.end_join()
     second.end_join()
-    asked = second.sync_request()
-    correlation = second.wire.send(asked)
+    requested = second.sync_request()
+    correlation = second.wire.send(requested)
     refused = first.sync(5, **{first.id: b"x" * 2_000_000})
     assert (refused.error_code, refused.assignment) == (UNKNOWN_SERVER_ERROR, b"")
-    assert second.wire.receive(asked, correlation).error_code == UNKNOWN_SERVER_ERROR
+    assert second.wire.receive(requested, correlation).error_code == UNKNOWN_SERVER_ERROR
     assert first.beat() == REBALANCE_IN_PROGRESS
     for member in (first, second):
         member.begin_join()
@@ -228,7 +228,7 @@ def test_protocol_type_and_name_have_to_be_the_groups(join: Callable[..., Member
     member.join()
     member.kind = "other"
     assert member.sync_alone().error_code == INCONSISTENT_GROUP_PROTOCOL
-    answer = member.wire.call(
+    response = member.wire.call(
         "SyncGroup",
         5,
         group_id=member.group,
@@ -238,7 +238,7 @@ def test_protocol_type_and_name_have_to_be_the_groups(join: Callable[..., Member
         protocol_name=None,
         assignments=[],
     )
-    assert answer.error_code == INCONSISTENT_GROUP_PROTOCOL
+    assert response.error_code == INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -246,9 +246,9 @@ def test_every_version_leaves(join: Callable[..., Member], wire: Wire, version: 
     member = join()
     member.join()
     member.sync_alone()
-    answer = member.leave(version)
-    assert answer.error_code == OK
-    assert version < 3 or [one.error_code for one in answer.members] == [OK]
+    response = member.leave(version)
+    assert response.error_code == OK
+    assert version < 3 or [one.error_code for one in response.members] == [OK]
     (described,) = wire.call("DescribeGroups", 5, groups=[member.group]).groups
     assert (described.group_state, described.members) == ("Empty", [])
 
@@ -258,9 +258,9 @@ def test_a_static_member_takes_its_place_again_without_a_rebalance(join: Callabl
     before.join()
     before.sync_alone()
     again = join(instance="i1")
-    answer = again.join()
-    assert (answer.error_code, answer.generation_id, answer.skip_assignment) == (OK, 1, True)
-    assert answer.member_id == answer.leader != before.id
+    response = again.join()
+    assert (response.error_code, response.generation_id, response.skip_assignment) == (OK, 1, True)
+    assert response.member_id == response.leader != before.id
     assert bytes(again.sync().assignment) == b"all"
     assert before.beat() == FENCED_INSTANCE_ID
     assert again.beat() == OK
@@ -268,8 +268,8 @@ def test_a_static_member_takes_its_place_again_without_a_rebalance(join: Callabl
     before.begin_join()
     assert before.end_join().error_code == FENCED_INSTANCE_ID
     older = join(instance="i1")
-    answer = older.join(8)
-    assert (answer.error_code, answer.leader, answer.members) == (OK, again.id, [])
+    response = older.join(8)
+    assert (response.error_code, response.leader, response.members) == (OK, again.id, [])
 
 
 def test_a_static_member_is_sent_away_by_its_instance_id(join: Callable[..., Member], wire: Wire) -> None:
@@ -279,8 +279,8 @@ def test_a_static_member_is_sent_away_by_its_instance_id(join: Callable[..., Mem
     unknown = {"member_id": "", "group_instance_id": "i9"}
     fenced = {"member_id": "other", "group_instance_id": "i1"}
     known = {"member_id": "", "group_instance_id": "i1"}
-    answer = wire.call("LeaveGroup", 5, group_id=member.group, members=[unknown, fenced, known])
-    assert [one.error_code for one in answer.members] == [UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, OK]
+    response = wire.call("LeaveGroup", 5, group_id=member.group, members=[unknown, fenced, known])
+    assert [one.error_code for one in response.members] == [UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, OK]
 
 
 def test_a_group_takes_no_more_members_than_group_max_size() -> None:

@@ -58,35 +58,35 @@ class Frames(Wire):
     def __init__(self, broker: Broker, *, client_id: str) -> None:
         super().__init__(broker.bootstrap_servers, client_id=client_id)
         software = {"client_software_name": "frames", "client_software_version": "1.0"}
-        assert self.ask(request("ApiVersions", 3, **software)).error_code == 0
+        assert self.query(request("ApiVersions", 3, **software)).error_code == 0
 
-    def exchange(self, asked: Message, answer: type[Any]) -> Any:
+    def exchange(self, requested: Message, response: type[Any]) -> Any:
         """Send a request of version 0, whose header is flexible, and return its answer."""
-        key = asked.__message__.api_key
+        key = requested.__message__.api_key
         client_id = self._client_id.encode()
         head = struct.pack(f">hhih{len(client_id)}sB", key, 0, 7, len(client_id), client_id, 0)
-        body = head + encode(asked, 0)
+        body = head + encode(requested, 0)
         self.socket.sendall(struct.pack(">i", len(body)) + body)
         frame = self.read_frame()
         assert struct.unpack_from(">iB", frame) == (7, 0)
-        return decode(answer, frame, 0, 5)[0]
+        return decode(response, frame, 0, 5)[0]
 
     def get(self, instance_id: bytes = bytes(16)) -> GetTelemetrySubscriptionsResponse:
         """What the client is to push."""
-        asked = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
-        answer: GetTelemetrySubscriptionsResponse = self.exchange(asked, GetTelemetrySubscriptionsResponse)
-        return answer
+        requested = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+        response: GetTelemetrySubscriptionsResponse = self.exchange(requested, GetTelemetrySubscriptionsResponse)
+        return response
 
     def push(self, given: GetTelemetrySubscriptionsResponse, payload: bytes, codec: int = 0) -> int:
         """The error code of a push."""
-        asked = PushTelemetryRequest(
+        requested = PushTelemetryRequest(
             client_instance_id=given.client_instance_id,
             subscription_id=given.subscription_id,
             compression_type=codec,
             metrics=payload,
         )
-        answer: PushTelemetryResponse = self.exchange(asked, PushTelemetryResponse)
-        return answer.error_code
+        response: PushTelemetryResponse = self.exchange(requested, PushTelemetryResponse)
+        return response.error_code
 
 
 def payload_of(value: float) -> bytes:
@@ -185,7 +185,7 @@ def test_librdkafka_pushes(broker: Broker, admin: Admin) -> None:
 
 def test_a_broker_without_receivers_does_not_serve_the_apis() -> None:
     with Broker() as silent, Wire(silent.bootstrap_servers) as wire:
-        served = {api.api_key for api in wire.ask(request("ApiVersions", 0)).api_keys}
+        served = {api.api_key for api in wire.query(request("ApiVersions", 0)).api_keys}
         assert not {71, 72} & served
         with pytest.raises(RuntimeError, match=r"telemetry\.receivers"):
             silent.client_metrics()

@@ -41,8 +41,8 @@ def entry(entity: dict[str, str | None], **ops: float | None) -> dict[str, Any]:
 
 
 def alter(wire: Wire, *entries: dict[str, Any], version: int = 1, validate_only: bool = False) -> list[tuple[int, Any]]:
-    answer = wire.call("AlterClientQuotas", version, entries=list(entries), validate_only=validate_only)
-    return [(one.error_code, one.error_message) for one in answer.entries]
+    response = wire.call("AlterClientQuotas", version, entries=list(entries), validate_only=validate_only)
+    return [(one.error_code, one.error_message) for one in response.entries]
 
 
 def component(kind: str, match_type: int, match: str | None) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def component(kind: str, match_type: int, match: str | None) -> dict[str, Any]:
 
 
 def describe(wire: Wire, *components: dict[str, Any], strict: bool = True, version: int = 1) -> list[Any]:
-    answer = wire.call("DescribeClientQuotas", version, components=list(components), strict=strict)
-    assert answer.error_code == NONE
+    response = wire.call("DescribeClientQuotas", version, components=list(components), strict=strict)
+    assert response.error_code == NONE
     return sorted(
         (
             sorted((part.entity_type, part.entity_name) for part in one.entity),
             {value.key: value.value for value in one.values},
         )
-        for one in answer.entries
+        for one in response.entries
     )
 
 
@@ -149,8 +149,8 @@ def test_an_entity_named_twice_is_refused_once(wire: Wire, user: str) -> None:
 def test_a_filter_is_refused_with_kafkas_code_and_words(
     wire: Wire, components: list[tuple[str, int, str | None]], code: int, words: str
 ) -> None:
-    answer = wire.call("DescribeClientQuotas", 1, components=[component(*one) for one in components], strict=False)
-    assert (answer.error_code, answer.error_message, answer.entries) == (code, words, None)
+    response = wire.call("DescribeClientQuotas", 1, components=[component(*one) for one in components], strict=False)
+    assert (response.error_code, response.error_message, response.entries) == (code, words, None)
 
 
 def test_an_address_with_a_zone_has_a_limit_and_the_server_goes_on(
@@ -159,8 +159,11 @@ def test_an_address_with_a_zone_has_a_limit_and_the_server_goes_on(
     entity: dict[str, str | None] = {"ip": "fe80::1%lo"}
     assert alter(wire, entry(entity, connection_creation_rate=100.0)) == [(NONE, None)]
     create(topic_name)  # what is decided next is put in force too
-    asked, limit = component("ip", EXACT, "fe80::1%lo"), [([("ip", "fe80::1%lo")], {"connection_creation_rate": 100.0})]
-    wait_until(lambda: describe(wire, asked) == limit, within=60, what="the limit is known")
+    requested, limit = (
+        component("ip", EXACT, "fe80::1%lo"),
+        [([("ip", "fe80::1%lo")], {"connection_creation_rate": 100.0})],
+    )
+    wait_until(lambda: describe(wire, requested) == limit, within=60, what="the limit is known")
     assert alter(wire, entry(entity, connection_creation_rate=None)) == [(NONE, None)]
 
 
@@ -192,10 +195,10 @@ def test_quotas_are_changed_and_shown_as_by_kafkas_tool(server: Server, user: st
         ("--describe", "--user", user, "--client-defaults"),
         ("--describe", "--ip", "127.9.9.8"),
     )
-    for asked in shown:
-        printed = ours("configs", *at, *asked)
+    for requested in shown:
+        printed = ours("configs", *at, *requested)
         assert len(printed) == 1
-        assert printed == kafkas("configs", *at, *asked)
+        assert printed == kafkas("configs", *at, *requested)
     back = ("--alter", "--ip", "127.9.9.8", "--delete-config", "connection_creation_rate")
     assert kafkas("configs", *at, *back) == ["Completed updating config for ip 127.9.9.8."]
     for wrong in (

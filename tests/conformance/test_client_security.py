@@ -142,15 +142,15 @@ def test_a_refusal_comes_at_once_and_says_why(
 
 
 @pytest.mark.parametrize(
-    ("asked", "there", "words"),
+    ("requested", "there", "words"),
     [("PLAINTEXT", "SSL", "TLS"), ("SSL", "PLAINTEXT", "TLS"), ("SASL_PLAINTEXT", "PLAINTEXT", "SASL")],
 )
 def test_the_wrong_protocol_is_named(
-    kafka: SecuredKafka, authority: Authority, asked: str, there: str, words: str
+    kafka: SecuredKafka, authority: Authority, requested: str, there: str, words: str
 ) -> None:
     properties = {
-        "security.protocol": asked, "ssl.truststore.certificates": authority.pem, "default.api.timeout.ms": "2000",
-        "request.timeout.ms": "2000", **(PLAIN if asked.startswith("SASL") else {}),
+        "security.protocol": requested, "ssl.truststore.certificates": authority.pem, "default.api.timeout.ms": "2000",
+        "request.timeout.ms": "2000", **(PLAIN if requested.startswith("SASL") else {}),
     }  # fmt: skip
     with Admin(kafka.at(there), properties) as admin, pytest.raises(ClientError, match=words):
         admin.list_topics()

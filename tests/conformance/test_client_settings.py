@@ -112,17 +112,17 @@ def test_what_kafka_takes_is_taken(kind: str, configs: dict[str, str]) -> None:
 @pytest.mark.java
 def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     for kind, configs in REFUSED:
-        assert "fault" in oracle.ask("make", kind=kind, configs=configs), (kind, configs)
+        assert "fault" in oracle.query("make", kind=kind, configs=configs), (kind, configs)
     for kind, configs in TAKEN:
-        assert oracle.ask("make", kind=kind, configs=configs) == {}, (kind, configs)
+        assert oracle.query("make", kind=kind, configs=configs) == {}, (kind, configs)
     for kind, configs, why in REFUSED_HERE_ONLY:
-        assert oracle.ask("make", kind=kind, configs=configs) == {}, why
+        assert oracle.query("make", kind=kind, configs=configs) == {}, why
 
 
 @pytest.mark.java
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_of_kafkas_is_known_with_its_default(oracle: java_oracle.JavaOracle, kind: str) -> None:
-    theirs, ours = oracle.ask("keys", kind=kind), KINDS[kind].keys
+    theirs, ours = oracle.query("keys", kind=kind), KINDS[kind].keys
     served = dict(theirs)
     assert sorted(served.keys() - ours.keys()) == []
     assert all(name in theirs or key.ours or name in KINDS[kind].unused for name, key in ours.items())
@@ -143,13 +143,13 @@ def _text(default: str | None) -> str:
 def test_numbers_have_kafkas_ranges(oracle: java_oracle.JavaOracle, kind: str) -> None:
     """The same verdict at the ends of each range and one beyond, but for `RANGES_OF_OUR_OWN`."""
     differ = []
-    theirs = oracle.ask("keys", kind=kind)
+    theirs = oracle.query("keys", kind=kind)
     for name, key in KINDS[kind].keys.items():
         if name not in theirs or key.kind not in (Kind.INT, Kind.LONG, Kind.DOUBLE):
             continue
         for value in ("-2", "-1", "0", "1", "9", "10", "17", "18", "22", "23", "2147483648", "9223372036854775808"):
             configs = {"request.timeout.ms": "0", name: value}
-            if ("fault" in oracle.ask("read", kind=kind, configs=configs)) is not (fault(kind, configs) is not None):
+            if ("fault" in oracle.query("read", kind=kind, configs=configs)) is not (fault(kind, configs) is not None):
                 differ.append((name, value))
     assert {name for name, _ in differ} <= RANGES_OF_OUR_OWN.keys()
 

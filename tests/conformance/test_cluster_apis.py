@@ -18,25 +18,25 @@ DEFAULT_CONFIG, DYNAMIC_TOPIC_CONFIG = 5, 1
 
 @pytest.mark.parametrize("version", range(3))
 def test_the_cluster_is_described_in_every_version(wire: Wire, server: Server, version: int) -> None:
-    answer = wire.call("DescribeCluster", version, include_cluster_authorized_operations=False)
-    assert answer.error_code == 0
-    assert answer.cluster_id == wire.call("Metadata", 12, topics=[]).cluster_id
-    at = {broker.broker_id: f"{broker.host}:{broker.port}" for broker in answer.brokers}
+    response = wire.call("DescribeCluster", version, include_cluster_authorized_operations=False)
+    assert response.error_code == 0
+    assert response.cluster_id == wire.call("Metadata", 12, topics=[]).cluster_id
+    at = {broker.broker_id: f"{broker.host}:{broker.port}" for broker in response.brokers}
     assert tuple(sorted(at)) == server.brokers
     assert at[server.brokers[0]] == server.bootstrap_servers
-    assert answer.controller_id in at
+    assert response.controller_id in at
 
 
 def configs_of(wire: Wire, kind: int, name: str, *, version: int = 4, keys: list[str] | None = None) -> Any:
     """One resource's part of a DescribeConfigs answer."""
-    answer = wire.call(
+    response = wire.call(
         "DescribeConfigs",
         version,
         resources=[{"resource_type": kind, "resource_name": name, "configuration_keys": keys}],
         include_synonyms=True,
         include_documentation=True,
     )
-    return answer.results[0]
+    return response.results[0]
 
 
 @pytest.mark.parametrize("version", range(1, 5))

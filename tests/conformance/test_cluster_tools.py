@@ -40,7 +40,7 @@ def test_a_cluster_is_shown_as_by_kafkas_tool(server: Server, arguments: tuple[s
 
 @pytest.mark.parametrize("arguments", [("--status",), ("--replication",), ("--replication", "--human-readable")])
 def test_the_quorum_is_described_as_by_kafkas_tool(server: Server, arguments: tuple[str, ...]) -> None:
-    asked = ("--bootstrap-server", server.bootstrap_servers, "describe", *arguments)
+    requested = ("--bootstrap-server", server.bootstrap_servers, "describe", *arguments)
 
     def without_time(lines: list[str]) -> list[list[str]]:
         # The log goes on between the two, and times have more digits or fewer.
@@ -48,11 +48,11 @@ def test_the_quorum_is_described_as_by_kafkas_tool(server: Server, arguments: tu
             re.sub(r"\d+(?= ms ago)|\b\d{2,}\b|(?<=HighWatermark:          )\d+", "n", line).split() for line in lines
         ]
 
-    assert without_time(ours("metadata-quorum", *asked)) == without_time(kafkas("metadata-quorum", *asked))
+    assert without_time(ours("metadata-quorum", *requested)) == without_time(kafkas("metadata-quorum", *requested))
 
 
 def test_a_voter_that_is_to_go_is_named_as_by_kafkas_tool(server: Server) -> None:
     directory = "AAAAAAAAAAAAAAAAAAAAAA"
-    asked = ("remove-controller", "-i", "1", "-d", directory, "--dry-run")
+    requested = ("remove-controller", "-i", "1", "-d", directory, "--dry-run")
     at = ("--bootstrap-server", server.bootstrap_servers)
-    assert ours("metadata-quorum", *at, *asked) == kafkas("metadata-quorum", *at, *asked)
+    assert ours("metadata-quorum", *at, *requested) == kafkas("metadata-quorum", *at, *requested)

@@ -56,13 +56,13 @@ def test_settings_are_changed_and_shown_as_by_kafkas_tool(server: Server, create
     at = ("--bootstrap-server", server.bootstrap_servers)
     changes = ("--alter", "--topic", topic, "--add-config", "cleanup.policy=[compact,delete],flush.ms=7")
     assert ours("configs", *at, *changes) == kafkas("configs", *at, *changes)
-    for asked in (
+    for requested in (
         ("--describe", "--topic", topic),
         ("--describe", "--all", "--topic", topic),
         ("--describe", "--entity-type", "brokers"),
         ("--describe", "--topic", "nothing"),
     ):
-        assert ours("configs", *at, *asked) == kafkas("configs", *at, *asked)
+        assert ours("configs", *at, *requested) == kafkas("configs", *at, *requested)
     every = ("--describe", "--entity-type", "topics")
     # Topics come in the order of a hash table there, by name here.
     assert sorted(ours("configs", *at, *every)) == sorted(kafkas("configs", *at, *every))
@@ -81,10 +81,10 @@ def test_users_of_scram_are_changed_and_shown_as_by_kafkas_tool(server: Server, 
         for run, user in users.items():
             if change is GONE:
                 shown = f"SCRAM credential configs for user-principal '{user}' are "
-                asked = ("--describe", "--entity-type", "users", "--entity-name", user)
+                requested = ("--describe", "--entity-type", "users", "--entity-name", user)
                 other = kafkas if run is ours else ours
                 both = "SCRAM-SHA-256=iterations=8192, SCRAM-SHA-512=iterations=4096"
-                assert other("configs", *at, *asked) == [shown + both]
+                assert other("configs", *at, *requested) == [shown + both]
             printed.append(
                 [line.replace(user, "USER") for line in run("configs", *at, "--alter", "--user", user, *change)]
             )
@@ -96,15 +96,15 @@ def test_records_are_deleted_as_by_kafkas_tool(
 ) -> None:
     topic = create(partitions=20).name
     for partition in range(20):
-        assert produced(wire.ask(produce(topic, batch_of(b"a", b"b"), partition=partition))).error_code == 0
+        assert produced(wire.query(produce(topic, batch_of(b"a", b"b"), partition=partition))).error_code == 0
     offsets = [{"topic": topic, "partition": index, "offset": (1, -1, 3)[index % 3]} for index in range(20)]
     file = tmp_path / "offsets.json"
     file.write_text(json.dumps({"partitions": offsets, "version": 1}))
-    asked = ("--bootstrap-server", server.bootstrap_servers, "--offset-json-file", str(file))
-    printed = ours("delete-records", *asked)
+    requested = ("--bootstrap-server", server.bootstrap_servers, "--offset-json-file", str(file))
+    printed = ours("delete-records", *requested)
     assert len(printed) == 22
     # The tool's order of partitions is another with every run.
-    assert sorted(printed) == sorted(kafkas("delete-records", *asked))
+    assert sorted(printed) == sorted(kafkas("delete-records", *requested))
 
 
 def test_topics_are_enlarged_as_by_kafkas_tool(server: Server, topic: Topic) -> None:
@@ -118,7 +118,7 @@ def test_topics_are_enlarged_as_by_kafkas_tool(server: Server, topic: Topic) -> 
 def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> None:
     programs.kafka_tools()
     at = ("--bootstrap-server", server.bootstrap_servers)
-    for asked in (
+    for requested in (
         ("--create", "--topic", topic.name),
         ("--create", "--topic", "a/b"),
         ("--create", "--topic", "wrong", "--replication-factor", "5"),
@@ -126,9 +126,9 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
         ("--describe", "--topic", "nothing"),
         ("--alter", "--topic", topic.name, "--partitions", "1"),
     ):
-        theirs = kafka_tools.run("topics", *at, *asked)
-        ran = subprocess.run([PROGRAM, "topics", *at, *asked], capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stdout) == (theirs.returncode, ""), asked
+        theirs = kafka_tools.run("topics", *at, *requested)
+        ran = subprocess.run([PROGRAM, "topics", *at, *requested], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (theirs.returncode, ""), requested
         message, logged = ran.stderr.removeprefix("pybroker topics: ").strip(), theirs.stderr.splitlines()[0]
         assert logged.endswith(message), "what the tool finds itself has no name here"
         if "kafka.common.errors" in logged:
@@ -136,7 +136,7 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ["--create"],
         ["--alter", "--topic", "TOPIC"],
@@ -151,14 +151,14 @@ def test_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic) -> N
         ["--create", "--topic", "new", "--exclude-internal"],
     ],
 )
-def test_options_of_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic, asked: list[str]) -> None:
-    words = [topic.name if word == "TOPIC" else word for word in asked]
+def test_options_of_topics_are_refused_as_by_kafkas_tool(server: Server, topic: Topic, requested: list[str]) -> None:
+    words = [topic.name if word == "TOPIC" else word for word in requested]
     both_fail("topics", "--bootstrap-server", server.bootstrap_servers, *words)
     assert topic.name in ours("topics", "--bootstrap-server", server.bootstrap_servers, "--list")
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ["--topic-id", "zz"],
         ["--topic-id", "zz", "--if-exists"],
@@ -169,9 +169,9 @@ def test_options_of_topics_are_refused_as_by_kafkas_tool(server: Server, topic: 
         ["--topic-id", "A" * 22, "--topic", "nothing"],
     ],
 )
-def test_ids_that_are_no_topics_are_reported_as_by_kafkas_tool(server: Server, asked: list[str]) -> None:
+def test_ids_that_are_no_topics_are_reported_as_by_kafkas_tool(server: Server, requested: list[str]) -> None:
     programs.kafka_tools()
-    whole = ("topics", "--bootstrap-server", server.bootstrap_servers, "--describe", *asked)
+    whole = ("topics", "--bootstrap-server", server.bootstrap_servers, "--describe", *requested)
     theirs = kafka_tools.run(*whole)
     ran = subprocess.run([PROGRAM, *whole], capture_output=True, text=True, check=False)
     assert ran.returncode == theirs.returncode
@@ -197,9 +197,9 @@ def test_a_topic_is_described_by_any_form_of_its_id_as_by_kafkas_tool(server: Se
 def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -> None:
     programs.kafka_tools()
     changes = ("--alter", "--topic", "nothing", "--delete-config", "flush.ms")
-    asked = ("--bootstrap-server", server.bootstrap_servers, *changes)
-    theirs = kafka_tools.run("configs", *asked)
-    ran = subprocess.run([PROGRAM, "configs", *asked], capture_output=True, text=True, check=False)
+    requested = ("--bootstrap-server", server.bootstrap_servers, *changes)
+    theirs = kafka_tools.run("configs", *requested)
+    ran = subprocess.run([PROGRAM, "configs", *requested], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (theirs.returncode, theirs.stdout) == (1, "")
     message = ran.stderr.removeprefix("pybroker configs: Error while executing config command: ").strip()
     assert theirs.stderr.splitlines()[1] == f"java.util.concurrent.ExecutionException: {message}"
@@ -208,11 +208,11 @@ def test_a_topic_without_settings_is_refused_as_by_kafkas_tool(server: Server) -
 def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create: Callable[..., Topic]) -> None:
     topic = create(partitions=5, **{"flush.ms": "7"})
     at = ("--bootstrap-server", server.bootstrap_servers)
-    asked = ("--describe", "--topic", topic.name, "--partition-size-limit-per-response", "2")
-    described = kafkas("topics", *at, *asked)
+    requested = ("--describe", "--topic", topic.name, "--partition-size-limit-per-response", "2")
+    described = kafkas("topics", *at, *requested)
     assert len(described) == 6
     assert described[1].endswith("\tElr: \tLastKnownElr: "), "it asks by DescribeTopicPartitions"
-    assert ours("topics", *at, *asked) == described
+    assert ours("topics", *at, *requested) == described
     topic_id = base64.urlsafe_b64encode(topic.id.bytes).decode().rstrip("=")
     by_id = kafkas("topics", *at, "--describe", "--topic-id", topic_id)
     assert ours("topics", *at, "--describe", "--topic-id", topic_id) == by_id
@@ -220,12 +220,12 @@ def test_topics_are_described_in_parts_as_by_kafkas_tool(server: Server, create:
 
 def test_leaders_are_elected_as_by_kafkas_tool(server: Server, create: Callable[..., Topic], tmp_path: Path) -> None:
     topic = create(partitions=2).name
-    asked = ("--bootstrap-server", server.bootstrap_servers, "--election-type", "preferred")
-    one = (*asked, "--topic", topic, "--partition", "1")
+    requested = ("--bootstrap-server", server.bootstrap_servers, "--election-type", "preferred")
+    one = (*requested, "--topic", topic, "--partition", "1")
     assert ours("leader-election", *one) == kafkas("leader-election", *one)
     file = tmp_path / "partitions.json"
     file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": index} for index in (0, 7)]}))
-    printed, message = both_fail("leader-election", *asked, "--path-to-json-file", str(file))
+    printed, message = both_fail("leader-election", *requested, "--path-to-json-file", str(file))
     assert printed == [
         f"Valid replica already elected for partitions {topic}-0",
         (
@@ -234,4 +234,4 @@ def test_leaders_are_elected_as_by_kafkas_tool(server: Server, create: Callable[
         ),
     ]
     assert message == "1 replica(s) could not be elected"
-    both_fail("leader-election", *asked)
+    both_fail("leader-election", *requested)

@@ -38,23 +38,23 @@ def resource(kind: int, name: str, *changes: Change) -> dict[str, Any]:
 
 def alter(wire: Wire, *resources: dict[str, Any], version: int = 1, validate_only: bool = False) -> list[Any]:
     """The outcomes of an IncrementalAlterConfigs request."""
-    answer = wire.call("IncrementalAlterConfigs", version, resources=list(resources), validate_only=validate_only)
-    return list(answer.responses)
+    response = wire.call("IncrementalAlterConfigs", version, resources=list(resources), validate_only=validate_only)
+    return list(response.responses)
 
 
 def replace(wire: Wire, kind: int, name: str, version: int = 2, validate_only: bool = False, **configs: str) -> Any:
     """The outcome of an AlterConfigs request for one resource."""
     wanted = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
-    asked = [{"resource_type": kind, "resource_name": name, "configs": wanted}]
-    (outcome,) = wire.call("AlterConfigs", version, resources=asked, validate_only=validate_only).responses
+    requested = [{"resource_type": kind, "resource_name": name, "configs": wanted}]
+    (outcome,) = wire.call("AlterConfigs", version, resources=requested, validate_only=validate_only).responses
     return outcome
 
 
 def describe(wire: Wire, kind: int, name: str, *keys: str, version: int = 4) -> dict[str, Any]:
     """The entries of a resource by name."""
-    asked = [{"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}]
+    requested = [{"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}]
     (result,) = wire.call(
-        "DescribeConfigs", version, resources=asked, include_synonyms=True, include_documentation=False
+        "DescribeConfigs", version, resources=requested, include_synonyms=True, include_documentation=False
     ).results
     assert result.error_code == 0, result
     return {entry.name: entry for entry in result.configs}
@@ -244,16 +244,16 @@ def test_validate_only_changes_nothing(wire: Wire, topic: Topic) -> None:
 
 def test_a_topics_settings_are_in_force_at_once(wire: Wire, topic: Topic) -> None:
     batch = batch_of(b"x" * 200)
-    assert produced(wire.ask(produce(topic.name, batch))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch))).error_code == 0
     assert alter(wire, resource(TOPIC, topic.name, ("max.message.bytes", SET, "100")))[0].error_code == 0
-    too_large = lambda: produced(wire.ask(produce(topic.name, batch))).error_code == MESSAGE_TOO_LARGE  # noqa: E731
+    too_large = lambda: produced(wire.query(produce(topic.name, batch))).error_code == MESSAGE_TOO_LARGE  # noqa: E731
     if AGAINST_KAFKA:
         wait_until(too_large, within=60, what="the limit is in force")
     assert too_large()
     stamped = ("message.timestamp.type", SET, "LogAppendTime")
     assert alter(wire, resource(TOPIC, topic.name, ("max.message.bytes", DELETE, None), stamped))[0].error_code == 0
     settled(wire, topic.name, message_timestamp_type="LogAppendTime")
-    part = produced(wire.ask(produce(topic.name, batch)))
+    part = produced(wire.query(produce(topic.name, batch)))
     assert part.error_code == 0
     assert part.log_append_time_ms > 0
 
@@ -299,7 +299,7 @@ def test_a_brokers_settings_are_in_force_in_every_log_that_inherits_them(
     inheriting = create(topic_name + "-a").name
     overriding = create(topic_name + "-b", **{"max.message.bytes": "1000"}).name
     batch = batch_of(b"x" * 200)
-    code = lambda topic: produced(wire.ask(produce(topic, batch))).error_code  # noqa: E731
+    code = lambda topic: produced(wire.query(produce(topic, batch))).error_code  # noqa: E731
     assert alter(wire, resource(BROKER, broker, ("message.max.bytes", SET, "100")))[0].error_code == 0
     wait_until(lambda: code(inheriting) == MESSAGE_TOO_LARGE, within=60, what="the limit is in force")
     assert code(overriding) == 0
@@ -403,8 +403,8 @@ def test_a_brokers_settings_are_replaced_in_the_old_way(wire: Wire, broker: str)
 
 def test_resources_that_have_settings_are_listed(wire: Wire, topic: Topic, broker: str) -> None:
     def listed(version: int, *types: int) -> Any:
-        asked = {"resource_types": list(types)} if version else {}
-        return wire.call("ListConfigResources", version, **asked)
+        requested = {"resource_types": list(types)} if version else {}
+        return wire.call("ListConfigResources", version, **requested)
 
     everything = {(one.resource_type, one.resource_name) for one in listed(1).config_resources}
     assert {(TOPIC, topic.name), (BROKER, broker), (LOGGER, broker)} <= everything

@@ -45,12 +45,12 @@ def group_id(wire: Wire, server: Server) -> str:
     """An id that no other test has, of a group whose coordinator answers."""
     made = coordinated(wire, server)
 
-    def answers() -> bool:
+    def responses() -> bool:
         request = ConsumerGroupDescribeRequest(group_ids=[made])
-        (described,) = ask(wire, request, ConsumerGroupDescribeResponse, 1).groups
+        (described,) = query(wire, request, ConsumerGroupDescribeResponse, 1).groups
         return bool(described.error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
-    wait_until(answers, within=60, what="the coordinator is loaded")
+    wait_until(responses, within=60, what="the coordinator is loaded")
     return made
 
 
@@ -182,11 +182,11 @@ def test_kafkas_dump_tool_decodes_the_records_of_a_group(
     assert {"3", "5", "6", "7", "8"} <= {str(key["type"]) for key in keys}, dumped[-2000:]
 
 
-def ask(wire: Wire, request: Message, answer: type[Any], version: int) -> Any:
+def query(wire: Wire, request: Message, response: type[Any], version: int) -> Any:
     """Send one of our messages by its own frame, and decode the answer."""
     head = header(request.__message__.api_key, version, 7, b"w", flexible=True)
     wire.send_frame(head + encode(request, version))
-    return decode(answer, wire.read_frame(), version, 5)[0]  # Behind the correlation id and an empty tag section.
+    return decode(response, wire.read_frame(), version, 5)[0]  # Behind the correlation id and an empty tag section.
 
 
 def heartbeat(server: Server, version: int = 1, **said: Any) -> Any:
@@ -200,7 +200,7 @@ def heartbeat(server: Server, version: int = 1, **said: Any) -> Any:
     }
     request = ConsumerGroupHeartbeatRequest(**{**first, **said})
     with Wire(server.bootstrap_servers) as wire:
-        return ask(wire, request, ConsumerGroupHeartbeatResponse, version)
+        return query(wire, request, ConsumerGroupHeartbeatResponse, version)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +243,14 @@ def test_a_wrong_heartbeat_is_refused_in_kafkas_words(
 
 
 def test_wrong_members_and_epochs_are_refused_in_kafkas_words(server: Server, group_id: str) -> None:
-    def answer(**said: Any) -> tuple[ErrorCode, str | None]:
+    def respond(**said: Any) -> tuple[ErrorCode, str | None]:
         reply = heartbeat(server, group_id=group_id, **said)
         return ErrorCode(reply.error_code), reply.error_message
 
     not_found = (ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-    assert answer(member_epoch=1) == not_found
-    assert answer() == (ErrorCode.NONE, None)
-    assert answer(member_id="n", member_epoch=1) == (
+    assert respond(member_epoch=1) == not_found
+    assert respond() == (ErrorCode.NONE, None)
+    assert respond(member_id="n", member_epoch=1) == (
         ErrorCode.UNKNOWN_MEMBER_ID,
         f"Member n is not a member of group {group_id}.",
     )
@@ -259,13 +259,13 @@ def test_wrong_members_and_epochs_are_refused_in_kafkas_words(server: Server, gr
             f"The consumer group member has a {word} member epoch ({epoch}) than the one known by the group "
             "coordinator (2). The member must abandon all its partitions and rejoin."
         )
-        assert answer(member_epoch=epoch) == (ErrorCode.FENCED_MEMBER_EPOCH, fault)
-    assert answer(member_id="s1", instance_id="i") == (ErrorCode.NONE, None)
-    assert answer(member_id="s2", instance_id="i") == (
+        assert respond(member_epoch=epoch) == (ErrorCode.FENCED_MEMBER_EPOCH, fault)
+    assert respond(member_id="s1", instance_id="i") == (ErrorCode.NONE, None)
+    assert respond(member_id="s2", instance_id="i") == (
         ErrorCode.UNRELEASED_INSTANCE_ID,
         "Static member s2 with instance id i cannot join the group because the instance id is owned by s1 member.",
     )
-    assert answer(member_id="s2", instance_id="i", member_epoch=1) == (
+    assert respond(member_id="s2", instance_id="i", member_epoch=1) == (
         ErrorCode.FENCED_INSTANCE_ID,
         "Static member s2 with instance id i was fenced by member s1.",
     )
@@ -295,24 +295,24 @@ def test_a_group_is_fetched_by_topics_and_whole_at_once(
     name = create().name
     epoch = heartbeat(server, group_id=group_id, subscribed_topic_names=[name]).member_epoch
     classic_members.commit(wire, group_id, name, 7, member="m", generation=epoch, version=9)
-    asked = [
+    requested = [
         {"topics": [{"name": name, "partition_indexes": [0]}], "member_id": "m", "member_epoch": epoch},
         {"topics": None, "member_id": "stranger", "member_epoch": 7},
         {"topics": None, "member_id": "m", "member_epoch": epoch},
         {"topics": None, "member_id": "m", "member_epoch": epoch + 1},
     ]
-    groups = [{"group_id": group_id, **one} for one in asked]
-    answer = wire.call("OffsetFetch", 9, groups=groups, require_stable=False)
+    groups = [{"group_id": group_id, **one} for one in requested]
+    response = wire.call("OffsetFetch", 9, groups=groups, require_stable=False)
     assert [
         (one.error_code, [part.committed_offset for topic in one.topics for part in topic.partitions])
-        for one in answer.groups
+        for one in response.groups
     ] == [(ErrorCode.NONE, [7]), (ErrorCode.UNKNOWN_MEMBER_ID, []), (ErrorCode.NONE, [7]), (STALE, [])]
 
 
 def test_groups_that_are_none_of_the_consumer_protocol_are_said_not_to_be_found(server: Server, group_id: str) -> None:
     request = ConsumerGroupDescribeRequest(group_ids=[group_id])
     with Wire(server.bootstrap_servers) as wire:
-        (described,) = ask(wire, request, ConsumerGroupDescribeResponse, 1).groups
+        (described,) = query(wire, request, ConsumerGroupDescribeResponse, 1).groups
     assert (described.error_code, described.error_message) == (
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Group {group_id} not found.",
@@ -326,7 +326,7 @@ def test_a_described_member_has_what_it_was_given(server: Server, group_id: str,
     assert given == TopicPartitions(topic_id=given.topic_id, partitions=[0, 1])
     with Wire(server.bootstrap_servers) as wire:
         request = ConsumerGroupDescribeRequest(group_ids=[group_id])
-        (described,) = ask(wire, request, ConsumerGroupDescribeResponse, 1).groups
+        (described,) = query(wire, request, ConsumerGroupDescribeResponse, 1).groups
     assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Stable", 2, 2)
     assert (described.assignor_name, len(described.members)) == ("uniform", 1)
     (member,) = described.members

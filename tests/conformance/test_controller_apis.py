@@ -46,8 +46,8 @@ def registration(broker_id: int, /, **changes: Any) -> BrokerRegistrationRequest
 
 async def joined(requests: Requests, broker_id: int) -> int:
     """Register and unfence a broker; its epoch."""
-    epoch = (await requests.ask(registration(broker_id))).broker_epoch
-    beat = await requests.ask(
+    epoch = (await requests.query(registration(broker_id))).broker_epoch
+    beat = await requests.query(
         BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=epoch)
     )
     assert (beat.error_code, beat.is_fenced, beat.is_caught_up) == (0, False, True)
@@ -68,16 +68,16 @@ async def test_a_broker_is_fenced_until_it_knows_its_registration(tmp_path: Path
     async with running(tmp_path) as one:
         detector = Detector()
         requests = Requests(one, failure_detector=detector)
-        answer = await requests.ask(registration(2))
-        epoch = answer.broker_epoch
-        assert answer.error_code == 0
+        response = await requests.query(registration(2))
+        epoch = response.broker_epoch
+        assert response.error_code == 0
         assert one.image.cluster.brokers[2].fenced
         for offset, is_fenced in ((epoch - 1, True), (epoch, False)):
-            beat = await requests.ask(
+            beat = await requests.query(
                 BrokerHeartbeatRequest(broker_id=2, broker_epoch=epoch, current_metadata_offset=offset)
             )
             assert (beat.is_fenced, beat.is_caught_up) == (is_fenced, not is_fenced)
-        stale = await requests.ask(BrokerHeartbeatRequest(broker_id=2, broker_epoch=epoch - 1))
+        stale = await requests.query(BrokerHeartbeatRequest(broker_id=2, broker_epoch=epoch - 1))
         assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
         assert detector.noted == [(7, 2, epoch)] * 3
 
@@ -103,8 +103,8 @@ async def test_a_broker_that_cannot_belong_here_is_refused(
         requests = Requests(one)
         await joined(requests, 2)
         before = one.image.cluster
-        answer = await requests.ask(registration(3, **changes))
-        assert (answer.error_code, answer.broker_epoch) == (code, -1)
+        response = await requests.query(registration(3, **changes))
+        assert (response.error_code, response.broker_epoch) == (code, -1)
         assert one.image.cluster == before
 
 
@@ -123,14 +123,14 @@ async def test_in_sync_replicas_change_as_the_leader_asks(tmp_path: Path) -> Non
                 broker_id=leader, broker_epoch=broker_epoch, topics=[TopicData(topic_id=topic_id, partitions=[change])]
             )
 
-        stale = await requests.ask(request(epochs[leader] - 1))
+        stale = await requests.query(request(epochs[leader] - 1))
         assert (stale.error_code, stale.topics) == (ErrorCode.STALE_BROKER_EPOCH, [])
-        answer = await requests.ask(request(epochs[leader]))
-        [altered] = answer.topics[0].partitions
+        response = await requests.query(request(epochs[leader]))
+        [altered] = response.topics[0].partitions
         assert (altered.error_code, altered.isr, altered.partition_epoch) == (0, [leader], 1)
-        [again] = (await requests.ask(request(epochs[leader]))).topics[0].partitions
+        [again] = (await requests.query(request(epochs[leader]))).topics[0].partitions
         assert again.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        [unknown] = (await requests.ask(request(epochs[leader], b"u" * 16))).topics[0].partitions
+        [unknown] = (await requests.query(request(epochs[leader], b"u" * 16))).topics[0].partitions
         assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
         older = PartitionData(partition_index=0, leader_epoch=0, partition_epoch=1, new_isr=[leader, 5 - leader])
         in_version_2 = AlterPartitionRequest(
@@ -138,7 +138,7 @@ async def test_in_sync_replicas_change_as_the_leader_asks(tmp_path: Path) -> Non
             broker_epoch=epochs[leader],
             topics=[TopicData(topic_id=topic.topic_id, partitions=[older])],
         )
-        [back] = (await requests.ask(in_version_2, 2)).topics[0].partitions
+        [back] = (await requests.query(in_version_2, 2)).topics[0].partitions
         assert sorted(back.isr) == [2, 3]
 
 
@@ -147,7 +147,7 @@ async def test_a_failed_directory_leads_nothing_and_each_replica_lies_where_its_
         requests = Requests(one)
         epoch = await joined(requests, 2)
         [topic] = await one.channel.create_topics([NewTopic(name="t", num_partitions=1, replication_factor=1)])
-        answer = await requests.ask(
+        response = await requests.query(
             AssignReplicasToDirsRequest(
                 broker_id=2,
                 broker_epoch=epoch,
@@ -165,13 +165,13 @@ async def test_a_failed_directory_leads_nothing_and_each_replica_lies_where_its_
                 ],
             )
         )
-        codes = [one.error_code for some in answer.directories[0].topics for one in some.partitions]
+        codes = [one.error_code for some in response.directories[0].topics for one in some.partitions]
         assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID]
         assert one.image.topics.by_id[topic.topic_id].partitions[0].directories == (directory(2),)
         beat = BrokerHeartbeatRequest(
             broker_id=2, broker_epoch=epoch, current_metadata_offset=epoch, offline_log_dirs=[directory(2)]
         )
-        assert (await requests.ask(beat)).error_code == 0
+        assert (await requests.query(beat)).error_code == 0
         assert one.image.topics.by_id[topic.topic_id].partitions[0].leader == -1
         assert one.image.cluster.brokers[2].log_dirs == (directory(2, 2),)
 
@@ -180,12 +180,12 @@ async def test_producer_ids_and_forgetting(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
         requests = Requests(one)
         epoch = await joined(requests, 2)
-        ids = [await requests.ask(AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch)) for _ in range(2)]
+        ids = [await requests.query(AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch)) for _ in range(2)]
         assert ids[1].producer_id_start - ids[0].producer_id_start == ids[0].producer_id_len == 1000
-        stale = await requests.ask(AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch - 1))
+        stale = await requests.query(AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch - 1))
         assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
-        assert (await requests.ask(UnregisterBrokerRequest(broker_id=2))).error_code == 0
-        assert (await requests.ask(UnregisterBrokerRequest(broker_id=2))).error_code == (
+        assert (await requests.query(UnregisterBrokerRequest(broker_id=2))).error_code == 0
+        assert (await requests.query(UnregisterBrokerRequest(broker_id=2))).error_code == (
             ErrorCode.BROKER_ID_NOT_REGISTERED
         )
 
@@ -197,20 +197,20 @@ async def test_controllers_are_described_where_controllers_listen(tmp_path: Path
         request = controllers.ControllerRegistrationRequest(
             controller_id=1, incarnation_id=b"c" * 16, listeners=listeners
         )
-        assert (await requests.ask(request)).error_code == 0
+        assert (await requests.query(request)).error_code == 0
         offset = one.image.offset
-        assert (await requests.ask(request)).error_code == 0
+        assert (await requests.query(request)).error_code == 0
         assert one.image.offset == offset, "what is as it was writes nothing"
-        answer = await requests.ask(DescribeClusterRequest(endpoint_type=2))
-        assert (answer.error_code, answer.controller_id, answer.endpoint_type) == (0, 1, 2)
-        assert [(node.broker_id, node.host, node.port) for node in answer.brokers] == [(1, "h", 9093)]
-        mismatch = await requests.ask(DescribeClusterRequest(endpoint_type=1))
+        response = await requests.query(DescribeClusterRequest(endpoint_type=2))
+        assert (response.error_code, response.controller_id, response.endpoint_type) == (0, 1, 2)
+        assert [(node.broker_id, node.host, node.port) for node in response.brokers] == [(1, "h", 9093)]
+        mismatch = await requests.query(DescribeClusterRequest(endpoint_type=1))
         assert mismatch.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        assert (await requests.ask(DescribeClusterRequest(endpoint_type=3))).error_code == (
+        assert (await requests.query(DescribeClusterRequest(endpoint_type=3))).error_code == (
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         )
         request.listeners = []
-        assert (await requests.ask(request)).error_code == ErrorCode.INVALID_REGISTRATION
+        assert (await requests.query(request)).error_code == ErrorCode.INVALID_REGISTRATION
 
 
 async def test_a_node_that_does_not_lead_answers_not_controller(tmp_path: Path) -> None:
@@ -227,6 +227,6 @@ async def test_a_node_that_does_not_lead_answers_not_controller(tmp_path: Path) 
                 broker_id=2, topics=[TopicData(topic_id=b"t" * 16, partitions=[PartitionData(partition_index=0)])]
             ),
         ):
-            assert (await requests.ask(request)).error_code == ErrorCode.NOT_CONTROLLER
+            assert (await requests.query(request)).error_code == ErrorCode.NOT_CONTROLLER
     finally:
         await one.controller.stop()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.java
 @pytest.fixture(scope="module")
 def kafkas() -> dict[str, Any]:
     with java_oracle.running("StateOracle") as oracle:
-        return oracle.ask("states")
+        return oracle.query("states")
 
 
 def test_states_of_transactional_ids_have_kafkas_numbers(kafkas: dict[str, Any]) -> None:

@@ -26,8 +26,10 @@ def item(name: str, count: int, *assignments: list[int]) -> dict[str, Any]:
 
 def enlarge(wire: Wire, *items: dict[str, Any], version: int = 3, validate_only: bool = False) -> dict[str, Any]:
     """The outcomes by topic name."""
-    answer = wire.call("CreatePartitions", version, topics=list(items), timeout_ms=10_000, validate_only=validate_only)
-    return {topic.name: topic for topic in answer.results}
+    response = wire.call(
+        "CreatePartitions", version, topics=list(items), timeout_ms=10_000, validate_only=validate_only
+    )
+    return {topic.name: topic for topic in response.results}
 
 
 def served(wire: Wire, name: str, count: int) -> None:
@@ -35,8 +37,8 @@ def served(wire: Wire, name: str, count: int) -> None:
     # Brokers of Kafka, and those that do not lead the quorum, learn of partitions after CreatePartitions has answered.
     wait_until(lambda: leads_all(wire, name, count), within=60, what=f"{name} has {count} partitions")
     for partition in range(count):
-        assert produced(wire.ask(produce(name, batch_of(b"v"), partition=partition))).error_code == 0
-    assert produced(wire.ask(produce(name, batch_of(b"v"), partition=count))).error_code != 0
+        assert produced(wire.query(produce(name, batch_of(b"v"), partition=partition))).error_code == 0
+    assert produced(wire.query(produce(name, batch_of(b"v"), partition=count))).error_code != 0
 
 
 def count_of(wire: Wire, name: str) -> int:

@@ -37,8 +37,8 @@ SECRET = {
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[tuple[str, str]]:
-    with sasl_server(AGAINST_KAFKA, SECRET) as (asked, plain):
-        yield asked, plain
+    with sasl_server(AGAINST_KAFKA, SECRET) as (requested, plain):
+        yield requested, plain
 
 
 def properties(user: str) -> dict[str, object]:
@@ -128,9 +128,9 @@ def test_who_logs_in_by_a_token_is_its_owner_until_it_ends(
     addresses: tuple[str, str], alice: Admin, mechanism: str
 ) -> None:
     made = make(alice)
-    answer = log_in(addresses[0], made.token_id, made.password, mechanism)
-    assert answer.error_code == NONE
-    assert 0 < answer.session_lifetime_ms <= 60_000
+    response = log_in(addresses[0], made.token_id, made.password, mechanism)
+    assert response.error_code == NONE
+    assert 0 < response.session_lifetime_ms <= 60_000
     wrong = log_in(addresses[0], made.token_id, b64encode(bytes(64)).decode(), mechanism)
     assert wrong.error_code == SASL_AUTHENTICATION_FAILED
     without = log_in(addresses[0], made.token_id, made.password, mechanism, name="other")
@@ -207,12 +207,12 @@ def is_refused(admin: Admin, made: Token) -> bool:
 
 
 def test_without_a_secret_there_are_none() -> None:
-    with sasl_server(AGAINST_KAFKA) as (asked, _), Admin(asked, properties("alice")) as admin:
+    with sasl_server(AGAINST_KAFKA) as (requested, _), Admin(requested, properties("alice")) as admin:
         disabled = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
         assert refusal(admin.create_token) is disabled
         assert refusal(admin.expire_token, b"x") is disabled
         assert refusal(admin.describe_tokens) is disabled
-        assert log_in(asked, "nobody", "x").error_code == SASL_AUTHENTICATION_FAILED
+        assert log_in(requested, "nobody", "x").error_code == SASL_AUTHENTICATION_FAILED
 
 
 @pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka does not bound the tokens of an owner")
@@ -221,13 +221,13 @@ def test_an_owner_has_no_more_tokens_than_the_settings_allow(tmp_path: Path, cap
     config = tmp_path / "alice.properties"
     config.write_text("".join(f"{name}={text}\n" for name, text in properties("alice").items()))
     limited = {**SECRET, "delegation.token.max.per.owner": "2"}
-    with sasl_server(False, limited) as (asked, _), Admin(asked, properties("alice")) as admin:
+    with sasl_server(False, limited) as (requested, _), Admin(requested, properties("alice")) as admin:
         first, _ = make(admin), make(admin)
         assert refusal(admin.create_token) is ErrorCode.POLICY_VIOLATION
         assert "User:alice has 2 delegation tokens (delegation.token.max.per.owner=2)" in caplog.text
-        with Admin(asked, properties("bob")) as bob:
+        with Admin(requested, properties("bob")) as bob:
             make(bob)
-        create = ["--create", "--max-life-time-period", "-1", "--bootstrap-server", asked]
+        create = ["--create", "--max-life-time-period", "-1", "--bootstrap-server", requested]
         done = kafka_tools.run("delegation-tokens", *create, "--command-config", str(config))
         assert "PolicyViolationException" in done.stdout + done.stderr
         end(admin, first)

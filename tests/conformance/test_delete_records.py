@@ -26,18 +26,18 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 def delete(wire: Wire, *offsets: tuple[str, int, int], version: int = 2) -> list[tuple[int, int]]:
     """(error code, low watermark) of each partition; offsets are (topic, partition, offset)."""
     topics = [{"name": name, "partitions": [{"partition_index": p, "offset": o}]} for name, p, o in offsets]
-    answer = wire.call("DeleteRecords", version, topics=topics, timeout_ms=10_000)
-    parts = {(topic.name, part.partition_index): part for topic in answer.topics for part in topic.partitions}
+    response = wire.call("DeleteRecords", version, topics=topics, timeout_ms=10_000)
+    parts = {(topic.name, part.partition_index): part for topic in response.topics for part in topic.partitions}
     return [(parts[name, p].error_code, parts[name, p].low_watermark) for name, p, _ in offsets]
 
 
 def offset_of(wire: Wire, topic: str, timestamp: int) -> int:
     """What ListOffsets says of a time."""
-    asked = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}]
-    answer = wire.call(
-        "ListOffsets", 7, replica_id=-1, isolation_level=0, topics=[{"name": topic, "partitions": asked}]
+    requested = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}]
+    response = wire.call(
+        "ListOffsets", 7, replica_id=-1, isolation_level=0, topics=[{"name": topic, "partitions": requested}]
     )
-    part = answer.topics[0].partitions[0]
+    part = response.topics[0].partitions[0]
     assert part.error_code == 0
     return int(part.offset)
 
@@ -48,7 +48,7 @@ def filled(wire: Wire, create: Callable[..., Topic]) -> str:
     topic = create().name
     for index in range(0, RECORDS, 2):
         batch = batch_of(b"%d" % index, b"%d" % (index + 1), base_timestamp=1000 * index + 1)
-        assert produced(wire.ask(produce(topic, batch))).error_code == 0
+        assert produced(wire.query(produce(topic, batch))).error_code == 0
     return topic
 
 
@@ -57,16 +57,16 @@ def test_every_version_deletes(wire: Wire, filled: str, version: int) -> None:
     assert delete(wire, (filled, 0, 4), version=version) == [(0, 4)]
     assert delete(wire, (filled, 0, 2), version=version) == [(0, 4)], "the log start does not go back"
     assert delete(wire, (filled, 0, -1), version=version) == [(0, RECORDS)]
-    part = fetched(wire.ask(fetch(filled, RECORDS)))
+    part = fetched(wire.query(fetch(filled, RECORDS)))
     assert (part.error_code, part.log_start_offset, part.high_watermark) == (0, RECORDS, RECORDS)
-    assert produced(wire.ask(produce(filled, batch_of(b"next")))).base_offset == RECORDS
+    assert produced(wire.query(produce(filled, batch_of(b"next")))).base_offset == RECORDS
 
 
 def test_what_lies_below_the_log_start_is_out_of_range(wire: Wire, filled: str) -> None:
     assert delete(wire, (filled, 0, 5)) == [(0, 5)]
-    below = fetched(wire.ask(fetch(filled, 4)))
+    below = fetched(wire.query(fetch(filled, 4)))
     assert (below.error_code, below.high_watermark, below.log_start_offset) == (OFFSET_OUT_OF_RANGE, -1, -1)
-    part = fetched(wire.ask(fetch(filled, 5)))
+    part = fetched(wire.query(fetch(filled, 5)))
     assert (part.error_code, part.log_start_offset) == (0, 5)
     # The batch that holds the log start comes whole; clients pass over what lies below.
     assert read_batches(part.records)[0].base_offset == 4
@@ -98,18 +98,18 @@ def test_a_partition_that_cannot_be_harms_no_other(wire: Wire, filled: str, crea
 
 
 def test_a_partition_that_is_named_often_is_answered_once(wire: Wire, filled: str) -> None:
-    asked = [{"partition_index": 0, "offset": offset} for offset in (0, 6, 4)]
-    answer = wire.call("DeleteRecords", 2, topics=[{"name": filled, "partitions": asked}] * 2, timeout_ms=10_000)
+    requested = [{"partition_index": 0, "offset": offset} for offset in (0, 6, 4)]
+    response = wire.call("DeleteRecords", 2, topics=[{"name": filled, "partitions": requested}] * 2, timeout_ms=10_000)
     parts = [
-        (topic.name, part.partition_index, part.low_watermark) for topic in answer.topics for part in topic.partitions
+        (topic.name, part.partition_index, part.low_watermark) for topic in response.topics for part in topic.partitions
     ]
     assert parts == [(filled, 0, 4)], "the offset that is named last counts"
 
 
 def test_the_admin_of_confluent_kafka_deletes_records(server: Server, filled: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    asked = confluent_kafka.TopicPartition(filled, 0, 6)
-    (outcome,) = admin.delete_records([asked]).values()
+    requested = confluent_kafka.TopicPartition(filled, 0, 6)
+    (outcome,) = admin.delete_records([requested]).values()
     assert outcome.result(60).low_watermark == 6
 
 

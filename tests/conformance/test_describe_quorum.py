@@ -16,21 +16,21 @@ UNKNOWN_TOPIC_OR_PARTITION = 3
 METADATA = "__cluster_metadata"
 
 
-def ask(wire: Wire, version: int, *topics: tuple[str, list[int]]) -> Any:
+def query(wire: Wire, version: int, *topics: tuple[str, list[int]]) -> Any:
     """An answer about topics and the numbers of their partitions."""
-    asked = [
+    requested = [
         {"topic_name": name, "partitions": [{"partition_index": index} for index in partitions]}
         for name, partitions in topics
     ]
-    return wire.call("DescribeQuorum", version, topics=asked)
+    return wire.call("DescribeQuorum", version, topics=requested)
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_a_quorum_of_all_nodes_has_a_leader(wire: Wire, server: Server, version: int) -> None:
     before_ms = int(time.time() * 1000)
-    answer = ask(wire, version, (METADATA, [0]))
-    assert answer.error_code == 0
-    ((partition,),) = (topic.partitions for topic in answer.topics)
+    response = query(wire, version, (METADATA, [0]))
+    assert response.error_code == 0
+    ((partition,),) = (topic.partitions for topic in response.topics)
     voters = {voter.replica_id: voter for voter in partition.current_voters}
     assert (partition.error_code, tuple(sorted(voters)), partition.observers) == (0, server.brokers, [])
     assert partition.leader_epoch >= 1
@@ -39,8 +39,8 @@ def test_a_quorum_of_all_nodes_has_a_leader(wire: Wire, server: Server, version:
     if version >= 1:
         assert before_ms <= voter.last_fetch_timestamp == voter.last_caught_up_timestamp <= time.time() * 1000
     if version >= 2:
-        assert (answer.error_message, partition.error_message, voter.replica_directory_id) == ("", "", None)
-        reached = [f"{listener.host}:{listener.port}" for node in answer.nodes for listener in node.listeners]
+        assert (response.error_message, partition.error_message, voter.replica_directory_id) == ("", "", None)
+        reached = [f"{listener.host}:{listener.port}" for node in response.nodes for listener in node.listeners]
         assert len(reached) == len(server.brokers)
         # One broker of ours has one listener for clients and controllers.
         assert AGAINST_KAFKA or len(reached) > 1 or reached == [server.bootstrap_servers]
@@ -48,7 +48,7 @@ def test_a_quorum_of_all_nodes_has_a_leader(wire: Wire, server: Server, version:
 
 def test_the_high_watermark_follows_what_is_committed(wire: Wire, topic_name: str) -> None:
     def high_watermark() -> int:
-        return int(ask(wire, 2, (METADATA, [0])).topics[0].partitions[0].high_watermark)
+        return int(query(wire, 2, (METADATA, [0])).topics[0].partitions[0].high_watermark)
 
     before = high_watermark()
     wire.call(
@@ -79,15 +79,15 @@ def test_the_high_watermark_follows_what_is_committed(wire: Wire, topic_name: st
 def test_whatever_is_not_the_metadata_partition_alone_is_unknown(
     wire: Wire, version: int, topics: list[tuple[str, list[int]]]
 ) -> None:
-    answer = ask(wire, version, *topics)
-    assert answer.error_code == 0
-    returned = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in answer.topics]
+    response = query(wire, version, *topics)
+    assert response.error_code == 0
+    returned = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in response.topics]
     assert returned == topics
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             assert (partition.error_code, partition.current_voters) == (UNKNOWN_TOPIC_OR_PARTITION, [])
             assert version < 2 or partition.error_message == "This server does not host this topic-partition."
-    assert version < 2 or answer.nodes == []
+    assert version < 2 or response.nodes == []
 
 
 @pytest.mark.java

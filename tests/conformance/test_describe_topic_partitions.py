@@ -16,7 +16,7 @@ UNKNOWN_TOPIC_OR_PARTITION = 3
 INVALID_TOPIC = 17
 INVALID_REQUEST = 42
 ALL_OPERATIONS = 3576
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 SIZES = {"a": 3, "b": 1, "c": 4}
 
 Cursor = tuple[str, int]
@@ -29,23 +29,23 @@ def describe(wire: Wire, *names: str, limit: int = 2000, cursor: Cursor | None =
     return wire.call("DescribeTopicPartitions", 0, topics=topics, response_partition_limit=limit, cursor=at)
 
 
-def shown(answer: Any) -> list[tuple[str, list[int]]]:
+def shown(response: Any) -> list[tuple[str, list[int]]]:
     """Topics with the partitions that an answer has of them."""
-    return [(topic.name, [part.partition_index for part in topic.partitions]) for topic in answer.topics]
+    return [(topic.name, [part.partition_index for part in topic.partitions]) for topic in response.topics]
 
 
-def cursor_of(answer: Any) -> Cursor | None:
-    at = answer.next_cursor
+def cursor_of(response: Any) -> Cursor | None:
+    at = response.next_cursor
     return None if at is None else (at.topic_name, at.partition_index)
 
 
 def pages(wire: Wire, *names: str, limit: int) -> Iterator[Any]:
     """Ask until there is no more."""
-    answer = describe(wire, *names, limit=limit)
-    yield answer
-    while (cursor := cursor_of(answer)) is not None:
-        answer = describe(wire, *names, limit=limit, cursor=cursor)
-        yield answer
+    response = describe(wire, *names, limit=limit)
+    yield response
+    while (cursor := cursor_of(response)) is not None:
+        response = describe(wire, *names, limit=limit, cursor=cursor)
+        yield response
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_a_topic_is_described_with_its_partitions_and_nobody_eligible(
 ) -> None:
     topic = create(partitions=2)
     replicas = list(server.brokers)
-    answer = describe(wire, topic.name)
-    (found,) = answer.topics
-    assert (answer.throttle_time_ms, answer.next_cursor) == (0, None)
+    response = describe(wire, topic.name)
+    (found,) = response.topics
+    assert (response.throttle_time_ms, response.next_cursor) == (0, None)
     assert (found.error_code, found.name, found.topic_id, found.is_internal) == (0, topic.name, topic.id, False)
     assert found.topic_authorized_operations == ALL_OPERATIONS
     assert [
@@ -87,18 +87,18 @@ def test_topics_come_in_order_and_once(wire: Wire, three: list[str]) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 7, 8])
 def test_pages_have_as_many_partitions_as_are_asked_for(wire: Wire, three: list[str], limit: int) -> None:
-    answers = list(pages(wire, *three, limit=limit))
-    every = [(name, index) for answer in answers for name, parts in shown(answer) for index in parts]
+    responses = list(pages(wire, *three, limit=limit))
+    every = [(name, index) for response in responses for name, parts in shown(response) for index in parts]
     assert every == [(name, index) for name, count in zip(three, SIZES.values(), strict=True) for index in range(count)]
-    sizes = [sum(len(topic.partitions) for topic in answer.topics) for answer in answers]
+    sizes = [sum(len(topic.partitions) for topic in response.topics) for response in responses]
     assert sizes[:-1] == [limit] * (len(sizes) - 1)
     assert 0 < sizes[-1] <= limit
 
 
 def test_all_topics_come_in_order_and_in_pages(wire: Wire, three: list[str]) -> None:
     found: dict[str, list[int]] = {}
-    for answer in pages(wire, limit=5):
-        for name, parts in shown(answer):
+    for response in pages(wire, limit=5):
+        for name, parts in shown(response):
             found.setdefault(name, []).extend(parts)
     assert list(found) == sorted(found)
     assert [found[name] for name in three] == [list(range(count)) for count in SIZES.values()]
@@ -106,8 +106,8 @@ def test_all_topics_come_in_order_and_in_pages(wire: Wire, three: list[str]) -> 
 
 @pytest.mark.parametrize("limit", [0, -1, -(2**31)])
 def test_a_page_has_at_least_one_partition(wire: Wire, three: list[str], limit: int) -> None:
-    answer = describe(wire, *three, limit=limit)
-    assert (shown(answer), cursor_of(answer)) == ([(three[0], [0])], (three[0], 1))
+    response = describe(wire, *three, limit=limit)
+    assert (shown(response), cursor_of(response)) == ([(three[0], [0])], (three[0], 1))
 
 
 def test_a_page_that_ends_with_a_topic_goes_on_with_the_next_one_asked_for(wire: Wire, three: list[str]) -> None:
@@ -131,39 +131,39 @@ def test_a_cursor_of_a_topic_that_is_gone_goes_on_behind_it(wire: Wire, three: l
     gone = f"{a}-is-gone"
     mine = [one for one in shown(describe(wire, cursor=(gone, 7))) if one[0] in three]
     assert mine == [(b, [0]), (c, [0, 1, 2, 3])]
-    answer = describe(wire, b, gone, cursor=(gone, 7))
-    assert [(topic.name, topic.error_code) for topic in answer.topics] == [(gone, UNKNOWN_TOPIC_OR_PARTITION), (b, 0)]
+    response = describe(wire, b, gone, cursor=(gone, 7))
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [(gone, UNKNOWN_TOPIC_OR_PARTITION), (b, 0)]
 
 
 def test_a_cursor_beside_the_request_is_refused(wire: Wire, three: list[str]) -> None:
     a, b, c = three
-    for answer in (describe(wire, a, c, cursor=(b, 0)), describe(wire, a, c, cursor=(c, -1))):
-        assert [(topic.name, topic.error_code, topic.partitions) for topic in answer.topics] == [
+    for response in (describe(wire, a, c, cursor=(b, 0)), describe(wire, a, c, cursor=(c, -1))):
+        assert [(topic.name, topic.error_code, topic.partitions) for topic in response.topics] == [
             (a, INVALID_REQUEST, []),
             (c, INVALID_REQUEST, []),
         ]
-        assert {topic.topic_authorized_operations for topic in answer.topics} == {NOT_ASKED}
-        assert cursor_of(answer) is None
+        assert {topic.topic_authorized_operations for topic in response.topics} == {NOT_REQUESTED}
+        assert cursor_of(response) is None
     nothing = describe(wire, cursor=(b, -1))
     assert (nothing.topics, nothing.next_cursor) == ([], None)
 
 
 def test_a_topic_that_is_not_there_is_listed_among_the_others(wire: Wire, topic: Topic) -> None:
-    answer = describe(wire, topic.name, "x/y", "..", "x" * 250, "zz-no-such-topic")
-    assert [(found.name, found.error_code) for found in answer.topics] == [
+    response = describe(wire, topic.name, "x/y", "..", "x" * 250, "zz-no-such-topic")
+    assert [(found.name, found.error_code) for found in response.topics] == [
         ("..", INVALID_TOPIC),
         (topic.name, 0),
         ("x/y", INVALID_TOPIC),
         ("x" * 250, INVALID_TOPIC),
         ("zz-no-such-topic", UNKNOWN_TOPIC_OR_PARTITION),
     ]
-    assert {found.topic_authorized_operations for found in answer.topics} == {ALL_OPERATIONS}
-    assert [len(found.partitions) for found in answer.topics] == [0, 1, 0, 0, 0]
+    assert {found.topic_authorized_operations for found in response.topics} == {ALL_OPERATIONS}
+    assert [len(found.partitions) for found in response.topics] == [0, 1, 0, 0, 0]
 
 
 def test_names_are_in_javas_order(wire: Wire) -> None:
-    answer = describe(wire, "\uffee", "\U0001f600", "z", "é")
-    assert [found.name for found in answer.topics] == ["z", "é", "\U0001f600", "\uffee"]
+    response = describe(wire, "\uffee", "\U0001f600", "z", "é")
+    assert [found.name for found in response.topics] == ["z", "é", "\U0001f600", "\uffee"]
 
 
 def test_the_broker_bounds_a_page(topic_name: str) -> None:

@@ -22,17 +22,17 @@ PREFERRED, UNCLEAN = 0, 1
 Results = list[tuple[str, list[tuple[int, int, str | None]]]]
 
 
-def elect(wire: Wire, asked: list[tuple[str, list[int]]] | None, *, version: int = 2, kind: int = PREFERRED) -> Any:
+def elect(wire: Wire, requested: list[tuple[str, list[int]]] | None, *, version: int = 2, kind: int = PREFERRED) -> Any:
     """An answer; version 0 knows one kind of election only."""
-    topics = None if asked is None else [{"topic": name, "partitions": indices} for name, indices in asked]
+    topics = None if requested is None else [{"topic": name, "partitions": indices} for name, indices in requested]
     chosen = {"election_type": kind} if version >= 1 else {}
     return wire.call("ElectLeaders", version, topic_partitions=topics, timeout_ms=10_000, **chosen)
 
 
-def results_of(answer: Any) -> Results:
+def results_of(response: Any) -> Results:
     return [
         (topic.topic, [(one.partition_id, one.error_code, one.error_message) for one in topic.partition_result])
-        for topic in answer.replica_election_results
+        for topic in response.replica_election_results
     ]
 
 
@@ -43,9 +43,9 @@ def test_what_has_a_leader_needs_no_election_and_what_is_not_there_has_none(
     wire: Wire, create: Callable[..., Topic], version: int, kind: int
 ) -> None:
     name = create(partitions=2).name
-    asked = [(name, [1, 0, 9]), ("no-such-topic", [0, 3]), (name, [1]), (name, [])]
-    answer = elect(wire, asked, version=version, kind=kind)
-    assert results_of(answer) == [
+    requested = [(name, [1, 0, 9]), ("no-such-topic", [0, 3]), (name, [1]), (name, [])]
+    response = elect(wire, requested, version=version, kind=kind)
+    assert results_of(response) == [
         (
             name,
             [
@@ -64,43 +64,43 @@ def test_what_has_a_leader_needs_no_election_and_what_is_not_there_has_none(
         (name, [(1, ELECTION_NOT_NEEDED, NOT_NEEDED)]),
         (name, []),
     ]
-    assert answer.throttle_time_ms == 0
+    assert response.throttle_time_ms == 0
     if version >= 1:
-        assert answer.error_code == 0
+        assert response.error_code == 0
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_of_all_partitions_those_that_have_a_leader_are_not_listed(wire: Wire, topic: Topic, version: int) -> None:
-    answer = elect(wire, None, version=version)
-    mine = [one for one in results_of(answer) if one[0] == topic.name]
+    response = elect(wire, None, version=version)
+    mine = [one for one in results_of(response) if one[0] == topic.name]
     assert mine == [(topic.name, [])]
 
 
 def test_nothing_asked_is_nothing_returned(wire: Wire, topic: Topic) -> None:
     for kind in (PREFERRED, UNCLEAN, 7):
-        answer = elect(wire, [], kind=kind)
-        assert (answer.error_code, results_of(answer)) == (0, [])
+        response = elect(wire, [], kind=kind)
+        assert (response.error_code, results_of(response)) == (0, [])
 
 
 @pytest.mark.parametrize("kind", [2, -1])
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_kind_of_election_that_there_is_not_is_refused(wire: Wire, topic: Topic, version: int, kind: int) -> None:
     words = f"Unknown election type {kind}"
-    answer = elect(wire, [(topic.name, [0, 7]), ("no-such-topic", [1])], version=version, kind=kind)
-    assert answer.error_code == INVALID_REQUEST
-    assert results_of(answer) == [
+    response = elect(wire, [(topic.name, [0, 7]), ("no-such-topic", [1])], version=version, kind=kind)
+    assert response.error_code == INVALID_REQUEST
+    assert results_of(response) == [
         (topic.name, [(0, INVALID_REQUEST, words), (7, INVALID_REQUEST, words)]),
         ("no-such-topic", [(1, INVALID_REQUEST, words)]),
     ]
-    answer = elect(wire, None, version=version, kind=kind)
-    assert (answer.error_code, results_of(answer)) == (INVALID_REQUEST, [])
+    response = elect(wire, None, version=version, kind=kind)
+    assert (response.error_code, results_of(response)) == (INVALID_REQUEST, [])
 
 
 @pytest.mark.parametrize("kind", confluent_kafka.ElectionType)
 def test_the_admin_of_confluent_kafka_elects(server: Server, topic: Topic, kind: confluent_kafka.ElectionType) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    asked = [confluent_kafka.TopicPartition(topic.name, index) for index in (0, 5)]
-    outcomes = admin.elect_leaders(kind, asked).result(60)
+    requested = [confluent_kafka.TopicPartition(topic.name, index) for index in (0, 5)]
+    outcomes = admin.elect_leaders(kind, requested).result(60)
     assert {one.partition: error.code() for one, error in outcomes.items()} == {
         0: ELECTION_NOT_NEEDED,
         5: UNKNOWN_TOPIC_OR_PARTITION,

@@ -43,12 +43,12 @@ class Java:
 
     def produce(self, address: str, values: Sequence[str], request_timeout_ms: int = 30_000) -> str:
         settings = {"request.timeout.ms": str(request_timeout_ms), "delivery.timeout.ms": "60000", "linger.ms": "0"}
-        asked = {"servers": address, "topic": TOPIC, "settings": settings}
-        return self._oracle.ask("produce", values=list(values), **asked)["error"]
+        requested = {"servers": address, "topic": TOPIC, "settings": settings}
+        return self._oracle.query("produce", values=list(values), **requested)["error"]
 
     def consume(self, address: str, count: int) -> list[str]:
         settings = {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-        found = self._oracle.ask("consume", servers=address, topic=TOPIC, count=count, settings=settings)
+        found = self._oracle.query("consume", servers=address, topic=TOPIC, count=count, settings=settings)
         assert found["error"] == ""
         return found["values"]
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.java
 @pytest.fixture(scope="module")
 def kafkas() -> dict[str, Any]:
     with java_oracle.running("FeatureOracle") as oracle:
-        return oracle.ask("tables")
+        return oracle.query("tables")
 
 
 def test_levels_of_metadata_version_have_kafkas_names(kafkas: dict[str, Any]) -> None:

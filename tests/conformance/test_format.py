@@ -46,8 +46,8 @@ def settings(directory: Path, given: dict[str, str]) -> str:
 
 def by_kafka(oracle: JavaOracle, directory: Path, given: dict[str, str], *options: str) -> tuple[int, str, str]:
     words = ["format", "-t", CLUSTER, "-c", settings(directory, given), *options]
-    answer = oracle.ask("run", words=words)
-    return answer["status"], answer["printed"], answer["fault"]
+    response = oracle.query("run", words=words)
+    return response["status"], response["printed"], response["fault"]
 
 
 def by_us(
@@ -129,7 +129,7 @@ def test_kafka_shows_whose_our_directories_are(
 ) -> None:
     assert by_us(capsys, tmp_path, BOTH, "-s")[0] == 0
     path = settings(tmp_path, BOTH)
-    shown = oracle.ask("run", words=["info", "-c", path])
+    shown = oracle.query("run", words=["info", "-c", path])
     assert (main(["storage-info", "-c", path]), capsys.readouterr().out) == (shown["status"], shown["printed"])
     assert shown["status"] == 0
 

@@ -105,8 +105,8 @@ def test_what_a_broker_does_not_allow_is_refused(wire: Wire, group: str, name: s
 
 def test_there_is_no_default_of_all_groups(wire: Wire) -> None:
     assert outcome(wire, (SESSION, SET, "50000"), name="")[0] == INVALID_REQUEST
-    asked: list[dict[str, Any]] = [{"resource_type": GROUP, "resource_name": "", "configuration_keys": None}]
-    (result,) = wire.call("DescribeConfigs", 4, resources=asked).results
+    requested: list[dict[str, Any]] = [{"resource_type": GROUP, "resource_name": "", "configuration_keys": None}]
+    (result,) = wire.call("DescribeConfigs", 4, resources=requested).results
     assert (result.error_code, result.error_message) == (INVALID_REQUEST, "Group name must not be empty")
 
 
@@ -139,10 +139,10 @@ def test_groups_are_configured_as_by_kafkas_tool(server: Server, group: str) -> 
     at = ("--bootstrap-server", server.bootstrap_servers)
     changes = ("--alter", "--entity-type", "groups", "--entity-name", group, "--add-config", f"{SESSION}=50000")
     assert ours("configs", *at, *changes) == kafkas("configs", *at, *changes)
-    asked = ("--describe", "--entity-type", "groups")
-    described = described_of(group, ours("configs", *at, *asked))
+    requested = ("--describe", "--entity-type", "groups")
+    described = described_of(group, ours("configs", *at, *requested))
     assert len(described) > 1
-    assert described == described_of(group, kafkas("configs", *at, *asked))
+    assert described == described_of(group, kafkas("configs", *at, *requested))
     nobody = f"The group 'nobody-{group}' doesn't exist and doesn't have dynamic config."
     assert ours("configs", *at, "--describe", "--group", f"nobody-{group}") == [nobody]
     back = ("--alter", "--group", group, "--delete-config", SESSION)

@@ -53,8 +53,8 @@ def test_topics_are_named_by_id_in_version_10(wire: Wire, group: str, topic: Top
     assert commit(wire, group, "", 7, version=10, topic_id=unknown) == UNKNOWN_TOPIC_ID
     assert committed(wire, group, "", version=10, topic_id=unknown) == (-1, "", UNKNOWN_TOPIC_ID)
     everything = {"group_id": group, "member_id": None, "member_epoch": -1, "topics": None}
-    (answer,) = wire.call("OffsetFetch", 10, groups=[everything], require_stable=True).groups
-    assert [(one.topic_id, one.partitions[0].committed_offset) for one in answer.topics] == [(topic.id, 7)]
+    (response,) = wire.call("OffsetFetch", 10, groups=[everything], require_stable=True).groups
+    assert [(one.topic_id, one.partitions[0].committed_offset) for one in response.topics] == [(topic.id, 7)]
 
 
 def test_unknown_topics_and_partitions_fail_by_themselves(wire: Wire, group: str, topic: Topic) -> None:
@@ -63,7 +63,7 @@ def test_unknown_topics_and_partitions_fail_by_themselves(wire: Wire, group: str
         {"partition_index": index, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
         for index in (0, 9)
     ]
-    answer = wire.call(
+    response = wire.call(
         "OffsetCommit",
         8,
         group_id=group,
@@ -71,7 +71,7 @@ def test_unknown_topics_and_partitions_fail_by_themselves(wire: Wire, group: str
         member_id="",
         topics=[{"name": "no-such-topic", "partitions": parts[:1]}, {"name": topic.name, "partitions": parts}],
     )
-    codes = {(one.name, part.partition_index): part.error_code for one in answer.topics for part in one.partitions}
+    codes = {(one.name, part.partition_index): part.error_code for one in response.topics for part in one.partitions}
     assert codes == {
         ("no-such-topic", 0): UNKNOWN_TOPIC_OR_PARTITION,
         (topic.name, 0): OK,
@@ -79,7 +79,7 @@ def test_unknown_topics_and_partitions_fail_by_themselves(wire: Wire, group: str
     }
 
 
-def answers_of(response: Any) -> list[tuple[str, list[tuple[int, int]]]]:
+def responses_of(response: Any) -> list[tuple[str, list[tuple[int, int]]]]:
     """The topics of an answer, each with its partitions' codes."""
     return [(one.name, [(part.partition_index, part.error_code) for part in one.partitions]) for one in response.topics]
 
@@ -89,16 +89,18 @@ def commit_many(
 ) -> list[tuple[str, list[tuple[int, int]]]]:
     """Commit an offset in each of these partitions."""
     part = {"committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
-    asked = [{"name": name, "partitions": [{"partition_index": it, **part} for it in those]} for name, those in topics]
+    requested = [
+        {"name": name, "partitions": [{"partition_index": it, **part} for it in those]} for name, those in topics
+    ]
     response = wire.call(
-        "OffsetCommit", 8, group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=asked
+        "OffsetCommit", 8, group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=requested
     )
-    return answers_of(response)
+    return responses_of(response)
 
 
 def test_what_does_not_exist_is_answered_beside_a_refusal_of_the_member(wire: Wire, group: str, topic: Topic) -> None:
-    asked = (topic.name, [0, 9]), ("no-such-topic", [0])
-    assert commit_many(wire, group, *asked, generation=5, member="nobody") == [
+    requested = (topic.name, [0, 9]), ("no-such-topic", [0])
+    assert commit_many(wire, group, *requested, generation=5, member="nobody") == [
         (topic.name, [(9, UNKNOWN_TOPIC_OR_PARTITION), (0, ILLEGAL_GENERATION)]),
         ("no-such-topic", [(0, UNKNOWN_TOPIC_OR_PARTITION)]),
     ]
@@ -114,8 +116,8 @@ def test_a_topic_that_is_named_twice_has_all_of_its_answers(wire: Wire, group: s
     ]
 
     def deleted(*topics: tuple[str, list[int]]) -> list[tuple[str, list[tuple[int, int]]]]:
-        asked = [{"name": name, "partitions": [{"partition_index": it} for it in those]} for name, those in topics]
-        return answers_of(wire.call("OffsetDelete", 0, group_id=group, topics=asked))
+        requested = [{"name": name, "partitions": [{"partition_index": it} for it in those]} for name, those in topics]
+        return responses_of(wire.call("OffsetDelete", 0, group_id=group, topics=requested))
 
     assert deleted((topic.name, [9]), (topic.name, [0]), (topic.name, [8])) == [
         (topic.name, [(9, unknown), (8, unknown), (0, OK)])
@@ -158,8 +160,8 @@ def test_many_groups_are_fetched_at_once(wire: Wire, group: str, nobody: str, to
     wanted = [
         {"group_id": name, "topics": [{"name": topic.name, "partition_indexes": [0]}]} for name in (group, nobody)
     ]
-    answer = wire.call("OffsetFetch", 8, groups=wanted, require_stable=False)
-    found = {one.group_id: one.topics[0].partitions[0].committed_offset for one in answer.groups}
+    response = wire.call("OffsetFetch", 8, groups=wanted, require_stable=False)
+    found = {one.group_id: one.topics[0].partitions[0].committed_offset for one in response.groups}
     assert found == {group: 3, nobody: -1}
 
 
@@ -170,9 +172,9 @@ def test_offsets_are_deleted_unless_a_member_is_subscribed(
     wanted = [{"name": topic.name, "partitions": [{"partition_index": 0}, {"partition_index": 9}]}]
     assert wire.call("OffsetDelete", 0, group_id=name, topics=wanted).error_code == GROUP_ID_NOT_FOUND
     commit(wire, name, topic.name)
-    answer = wire.call("OffsetDelete", 0, group_id=name, topics=wanted)
-    codes = {part.partition_index: part.error_code for part in answer.topics[0].partitions}
-    assert (answer.error_code, codes) == (OK, {0: OK, 9: UNKNOWN_TOPIC_OR_PARTITION})
+    response = wire.call("OffsetDelete", 0, group_id=name, topics=wanted)
+    codes = {part.partition_index: part.error_code for part in response.topics[0].partitions}
+    assert (response.error_code, codes) == (OK, {0: OK, 9: UNKNOWN_TOPIC_OR_PARTITION})
     assert committed(wire, name, topic.name)[0] == -1
 
 
@@ -196,8 +198,8 @@ def test_a_subscribed_topic_keeps_its_offsets(
     member.sync_alone()
     assert member.commit(topic.name) == OK
     wanted = [{"name": topic.name, "partitions": [{"partition_index": 0}]}]
-    answer = wire.call("OffsetDelete", 0, group_id=member.group, topics=wanted)
-    assert answer.topics[0].partitions[0].error_code == GROUP_SUBSCRIBED_TO_TOPIC
+    response = wire.call("OffsetDelete", 0, group_id=member.group, topics=wanted)
+    assert response.topics[0].partitions[0].error_code == GROUP_SUBSCRIBED_TO_TOPIC
 
 
 def test_a_deleted_topics_offsets_are_forgotten(wire: Wire, group: str, topic: Topic) -> None:

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.one_and_three
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_finds_the_coordinator(wire: Wire, group: str, version: int) -> None:
-    answer = wire.call("FindCoordinator", version, key=group, key_type=0, coordinator_keys=[group])
-    found = answer.coordinators[0] if version >= 4 else answer
+    response = wire.call("FindCoordinator", version, key=group, key_type=0, coordinator_keys=[group])
+    found = response.coordinators[0] if version >= 4 else response
     assert found.error_code == OK
     brokers = {broker.node_id: broker for broker in wire.call("Metadata", 12, topics=[]).brokers}
     assert (found.host, found.port) == (brokers[found.node_id].host, brokers[found.node_id].port)
@@ -35,9 +35,9 @@ def test_every_version_finds_the_coordinator(wire: Wire, group: str, version: in
 def test_the_offsets_topic_is_internal_and_compacted(wire: Wire, group: str) -> None:
     (topic,) = wire.call("Metadata", 12, topics=[{"name": "__consumer_offsets", "topic_id": NO_ID}]).topics
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
-    asked = [{"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": None}]
-    answer = wire.call("DescribeConfigs", 4, resources=asked).results[0]
-    configs = {entry.name: entry.value for entry in answer.configs}
+    requested = [{"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": None}]
+    response = wire.call("DescribeConfigs", 4, resources=requested).results[0]
+    configs = {entry.name: entry.value for entry in response.configs}
     assert (configs["cleanup.policy"], configs["compression.type"], configs["segment.bytes"]) == (
         "compact",
         "producer",
@@ -51,9 +51,9 @@ def test_groups_are_listed_by_state_and_type(join: Callable[..., Member], wire: 
     member.sync_alone()
 
     def listed(**filters: list[str]) -> dict[str, tuple[str, str, str]]:
-        answer = wire.call("ListGroups", 5, **{"states_filter": [], "types_filter": [], **filters})
-        assert answer.error_code == OK
-        return {one.group_id: (one.protocol_type, one.group_state, one.group_type) for one in answer.groups}
+        response = wire.call("ListGroups", 5, **{"states_filter": [], "types_filter": [], **filters})
+        assert response.error_code == OK
+        return {one.group_id: (one.protocol_type, one.group_state, one.group_type) for one in response.groups}
 
     assert listed()[member.group] == ("connect", "Stable", "classic")
     assert member.group in listed(states_filter=["stable", "Dead"], types_filter=["CLASSIC"])
@@ -70,9 +70,9 @@ def test_every_version_describes(join: Callable[..., Member], wire: Wire, nobody
     member = join(instance="i1")
     member.join()
     member.sync_alone()
-    asked = {"include_authorized_operations": False} if version >= 3 else {}
-    answer = wire.call("DescribeGroups", version, groups=[member.group, nobody], **asked)
-    described = {one.group_id: one for one in answer.groups}
+    requested = {"include_authorized_operations": False} if version >= 3 else {}
+    response = wire.call("DescribeGroups", version, groups=[member.group, nobody], **requested)
+    described = {one.group_id: one for one in response.groups}
     known, unknown = described[member.group], described[nobody]
     assert (known.error_code, known.group_state, known.protocol_type, known.protocol_data) == (
         OK,
@@ -97,8 +97,8 @@ def test_every_version_deletes_groups_without_members(
     member.commit(topic.name)
 
     def deleted() -> dict[str, int]:
-        answer = wire.call("DeleteGroups", version, groups_names=[member.group, nobody, member.group])
-        return {one.group_id: one.error_code for one in answer.results}
+        response = wire.call("DeleteGroups", version, groups_names=[member.group, nobody, member.group])
+        return {one.group_id: one.error_code for one in response.results}
 
     assert deleted() == {member.group: NON_EMPTY_GROUP, nobody: GROUP_ID_NOT_FOUND}
     member.leave()

@@ -83,12 +83,12 @@ def context(server: Server, client: str, service: str = "kafka/localhost") -> An
 def offered(wire: Wire, opened: Any) -> None:
     """Bring an exchange as far as the broker's offer of layers: none."""
     assert handshake(wire, "GSSAPI").error_code == NONE
-    answer = token(wire, opened.step())
-    assert answer.error_code == NONE
-    assert opened.step(answer.auth_bytes) is None
+    response = token(wire, opened.step())
+    assert response.error_code == NONE
+    assert opened.step(response.auth_bytes) is None
     assert opened.complete, "the broker has proved itself as well"
-    answer = token(wire, b"")
-    assert opened.unwrap(answer.auth_bytes).message == OFFER
+    response = token(wire, b"")
+    assert opened.unwrap(response.auth_bytes).message == OFFER
 
 
 @contextmanager
@@ -96,8 +96,8 @@ def proved(server: Server, client: str, wanted: bytes = b"") -> Iterator[Wire]:
     opened = context(server, client)
     with Wire(server.address) as wire:
         offered(wire, opened)
-        answer = token(wire, opened.wrap(OFFER + wanted, False).message)
-        assert (answer.error_code, answer.auth_bytes) == (NONE, b"")
+        response = token(wire, opened.wrap(OFFER + wanted, False).message)
+        assert (response.error_code, response.auth_bytes) == (NONE, b"")
         yield wire
 
 
@@ -125,9 +125,9 @@ def test_a_ticket_is_taken_once(server: Server) -> None:
         assert token(wire, first).error_code == NONE
     with Wire(server.address) as wire:
         handshake(wire, "GSSAPI")
-        answer = token(wire, first)
-        assert answer.error_code == SASL_AUTHENTICATION_FAILED
-        assert "invalid credentials with SASL mechanism GSSAPI" in answer.error_message
+        response = token(wire, first)
+        assert response.error_code == SASL_AUTHENTICATION_FAILED
+        assert "invalid credentials with SASL mechanism GSSAPI" in response.error_message
         assert wire.is_closed_by_peer()
 
 

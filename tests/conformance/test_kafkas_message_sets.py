@@ -74,12 +74,12 @@ def timed(magic: int, content: list[Record]) -> list[Record]:
 def written(oracle: JavaOracle, magic: int, codec: str, content: list[Record]) -> bytes:
     """A set of Kafka's making; within a wrapper of v1 offsets count from 0, and its own is the last one's."""
     fields = [[one.offset, one.timestamp, *map(_text, (one.key, one.value))] for one in content]
-    return base64.b64decode(oracle.ask("write", magic=magic, codec=codec, records=fields)["bytes"])
+    return base64.b64decode(oracle.query("write", magic=magic, codec=codec, records=fields)["bytes"])
 
 
 def read(oracle: JavaOracle, encoded: bytes) -> list[RecordBatch]:
     """What Kafka finds in whole batches and messages; it checks their checksums."""
-    batches = oracle.ask("read", bytes=base64.b64encode(encoded).decode())["batches"]
+    batches = oracle.query("read", bytes=base64.b64encode(encoded).decode())["batches"]
     return [
         RecordBatch(
             batch["magic"],
@@ -140,7 +140,7 @@ def read_all(oracle: JavaOracle, wire: Wire, topic: str, version: int, end: int)
             error, encoded = old_fetch(wire, version, topic, position)
             assert error == 0
         else:
-            encoded = bytes(fetched(wire.ask(fetch(topic, position, version=version))).records)
+            encoded = bytes(fetched(wire.query(fetch(topic, position, version=version))).records)
         more = [batch for batch in read(oracle, encoded) if batch.records[-1].offset >= position]
         assert more, f"nothing at offset {position}"
         found += more

@@ -379,8 +379,8 @@ def test_one_request_creates_no_more_topics_than_it_may(caplog: pytest.LogCaptur
         Wire(broker.bootstrap_servers) as wire,
     ):
         wanted = [{"name": f"wanted-{number}"} for number in range(5)]
-        answer = wire.call("Metadata", 9, topics=wanted, allow_auto_topic_creation=True)
-        assert [topic.error_code for topic in answer.topics] == [0, 0, 0, 3, 3]
+        response = wire.call("Metadata", 9, topics=wanted, allow_auto_topic_creation=True)
+        assert [topic.error_code for topic in response.topics] == [0, 0, 0, 3, 3]
         assert "auto.create.topics.max.per.request=3" in caplog.text
         again = wire.call("Metadata", 9, topics=wanted, allow_auto_topic_creation=True)
         assert [topic.error_code for topic in again.topics] == [0, 0, 0, 0, 0]

@@ -23,16 +23,16 @@ def list_offset(
     wire: Wire, name: str, timestamp: int, *, version: int = 10, partition: int = 0, leader_epoch: int = -1
 ) -> Any:
     """The answer for one partition."""
-    asked = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp}
-    answer = wire.call(
+    requested = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp}
+    response = wire.call(
         "ListOffsets",
         version,
         replica_id=-1,
         isolation_level=0,
-        topics=[{"name": name, "partitions": [asked]}],
+        topics=[{"name": name, "partitions": [requested]}],
         timeout_ms=1000,
     )
-    return answer.topics[0].partitions[0]
+    return response.topics[0].partitions[0]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def filled(wire: Wire, topic: Topic) -> Topic:
     for first, deltas in ((0, (0, 1)), (2, (0, 1)), (4, (0, -2))):
         records = tuple(Record(b"v", timestamp_delta=1000 * delta) for delta in deltas)
         batch = Batch(records, base_timestamp=BEGIN + 1000 * first)
-        assert produced(wire.ask(produce(topic.name, batch.encode()))).error_code == 0
+        assert produced(wire.query(produce(topic.name, batch.encode()))).error_code == 0
     return topic
 
 
@@ -84,7 +84,7 @@ def test_an_empty_log_has_no_largest_timestamp(wire: Wire, topic: Topic) -> None
 def test_a_log_without_timestamps_has_the_largest_at_its_first_record(wire: Wire, topic: Topic) -> None:
     for _ in range(2):
         batch = Batch((Record(b"v"), Record(b"v")), base_timestamp=-1)
-        assert produced(wire.ask(produce(topic.name, batch.encode()))).error_code == 0
+        assert produced(wire.query(produce(topic.name, batch.encode()))).error_code == 0
     found = list_offset(wire, topic.name, MAX_TIMESTAMP)
     assert (found.error_code, found.offset, found.timestamp) == (0, 0, -1)
 

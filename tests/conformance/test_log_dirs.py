@@ -26,9 +26,9 @@ def test_directories_are_described_with_the_sizes_of_the_partitions_asked_about(
 ) -> None:
     topic = create(partitions=2)
     batch = batch_of(b"x" * 1000)
-    assert produced(wire.ask(produce(topic.name, batch, partition=1))).error_code == 0
-    for asked in (None, [{"topic": topic.name, "partitions": [0, 1]}]):
-        (result,) = wire.call("DescribeLogDirs", version, topics=asked).results
+    assert produced(wire.query(produce(topic.name, batch, partition=1))).error_code == 0
+    for requested in (None, [{"topic": topic.name, "partitions": [0, 1]}]):
+        (result,) = wire.call("DescribeLogDirs", version, topics=requested).results
         assert result.error_code == 0
         assert result.log_dir == str(server.log_directory)
         assert sizes(result, topic) == {0: 0, 1: len(batch)}
@@ -40,8 +40,8 @@ def test_directories_are_described_with_the_sizes_of_the_partitions_asked_about(
 
 def test_only_what_is_asked_about_is_returned(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(partitions=3)
-    asked = [{"topic": topic.name, "partitions": [2, 7]}, {"topic": "no-such-topic", "partitions": [0]}]
-    (result,) = wire.call("DescribeLogDirs", 4, topics=asked).results
+    requested = [{"topic": topic.name, "partitions": [2, 7]}, {"topic": "no-such-topic", "partitions": [0]}]
+    (result,) = wire.call("DescribeLogDirs", 4, topics=requested).results
     assert [described.name for described in result.topics] == [topic.name]
     assert sizes(result, topic) == {2: 0}
     twice = [{"topic": topic.name, "partitions": [index]} for index in (0, 2)]

@@ -34,7 +34,7 @@ def partition(server: Server, wire: Wire, create: Callable[..., Topic]) -> Path:
         for index in range(BATCHES)
     ]
     for batch in [*sending, batch_of(b"last")]:
-        assert produced(wire.ask(produce(topic.name, batch))).error_code == 0
+        assert produced(wire.query(produce(topic.name, batch))).error_code == 0
     return server.log_directory / f"{topic.name}-0"
 
 

@@ -111,7 +111,7 @@ async def test_the_image_is_shown_as_kafkas_shell_shows_it_whoever_wrote_the_sna
     id_ = (image.offset + 1, image.epoch)
     written = write_snapshot(tmp_path / "ours", image, *id_, 5, 1_700_000_000_000)
     with java_oracle.running("SnapshotOracle") as oracle:
-        oracle.ask(
+        oracle.query(
             "copy", **{"from": str(tmp_path / "ours"), "to": str(tmp_path / "kafkas")}, offset=id_[0], epoch=id_[1]
         )
     shown = ours(tmp_path / "ours", "/image")

@@ -56,8 +56,10 @@ async def test_kafka_loads_what_we_wrote_and_we_load_what_kafka_wrote(
     ours.mkdir()
     theirs.mkdir()
     write_snapshot(ours, image, image.offset + 1, image.epoch, 5, 1_700_000_000_000, voters=VOTERS)
-    answer = oracle.ask("copy", **{"from": str(ours), "to": str(theirs)}, offset=image.offset + 1, epoch=image.epoch)
-    assert answer == {"timestamp": 1_700_000_000_000, "topics": 2, "brokers": 1}
+    response = oracle.query(
+        "copy", **{"from": str(ours), "to": str(theirs)}, offset=image.offset + 1, epoch=image.epoch
+    )
+    assert response == {"timestamp": 1_700_000_000_000, "topics": 2, "brokers": 1}
     snapshot = newest_snapshot(theirs)
     assert snapshot is not None
     assert (snapshot.end_offset, snapshot.epoch, snapshot.raft_index) == (image.offset + 1, image.epoch, -1)

@@ -14,7 +14,7 @@ import confluent_kafka
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from pybroker.cli.top.clients import Client, ask_clients
+from pybroker.cli.top.clients import Client, query_clients
 from pybroker.client import NewTopic
 from pybroker.client.administration.admin import Admin
 from pybroker.config.broker import BrokerConfig
@@ -39,11 +39,11 @@ TOPIC_COUNT = int(os.environ.get("PYBROKER_METRICS_TOPICS", "2000"))
 Series = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def ask(address: tuple[str, int], path: str) -> tuple[int, str]:
+def query(address: tuple[str, int], path: str) -> tuple[int, str]:
     with closing(http.client.HTTPConnection(*address, timeout=60)) as client:
         client.request("GET", path)
-        answer = client.getresponse()
-        return answer.status, answer.read().decode()
+        response = client.getresponse()
+        return response.status, response.read().decode()
 
 
 def scrape(address: tuple[str, int]) -> Series:
@@ -52,7 +52,7 @@ def scrape(address: tuple[str, int]) -> Series:
 
 
 def text_and_series(address: tuple[str, int]) -> tuple[str, Series]:
-    status, text = ask(address, "/metrics")
+    status, text = query(address, "/metrics")
     assert status == 200
     families = list(text_string_to_metric_families(text))
     assert [one.name for one in families if one.name not in BY_NAME] == []
@@ -84,8 +84,8 @@ def exchange(servers: str, scraped: Callable[[], Series]) -> tuple[Series, Serie
         producer.produce("orders", b"%04d" % number)
     assert producer.flush(60) == 0
     with Wire(servers) as wire:
-        wire.ask(produce("zebras", batch_of(b"x" * 100)))
-        wire.ask(produce("zebras", batch_of(b"x" * 2_000_000)))
+        wire.query(produce("zebras", batch_of(b"x" * 100)))
+        wire.query(produce("zebras", batch_of(b"x" * 2_000_000)))
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": "shop", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10_000}
     )
@@ -100,13 +100,13 @@ def exchange(servers: str, scraped: Callable[[], Series]) -> tuple[Series, Serie
         is_waiting = value(series, purgatory, delayedOperation="Fetch") == 1
         return series if is_waiting and times_of(series, "FetchConsumer") == count_of(series, "Fetch") - 1 else {}
 
-    def answered() -> Series:
+    def responded() -> Series:
         series = scraped()
         return series if times_of(series, "Produce") == count_of(series, "Produce") else {}
 
     while_waiting = wait_until(waiting, within=60, what="the consumer waits for more, and all else is answered")
     consumer.close()
-    return while_waiting, wait_until(answered, within=60, what="the times of all Produces are counted")
+    return while_waiting, wait_until(responded, within=60, what="the times of all Produces are counted")
 
 
 def count_of(series: Series, api: str) -> float:
@@ -125,7 +125,7 @@ async def test_what_a_client_did_is_what_prometheus_reads(tmp_path: Path) -> Non
         assert address is not None
         servers = f"127.0.0.1:{listener.bound.port}"
         during, after = await asyncio.to_thread(exchange, servers, lambda: scrape(address))
-        ready = await asyncio.to_thread(ask, address, "/readyz")
+        ready = await asyncio.to_thread(query, address, "/readyz")
     finally:
         await node.stop()
     assert ready == (200, "ready\n")
@@ -199,7 +199,7 @@ def create_one(servers: str) -> None:
     """Make a topic of one partition, with a record."""
     with Admin(servers) as admin, Wire(servers) as wire:
         admin.create_topics(["orders"])
-        wire.ask(produce("orders", batch_of(b"x" * 100)))
+        wire.query(produce("orders", batch_of(b"x" * 100)))
 
 
 async def test_many_topics_have_a_page_of_bounded_size(tmp_path: Path) -> None:
@@ -246,10 +246,10 @@ def use_quotas(servers: str, address: tuple[str, int]) -> tuple[Series, dict[str
         admin.create_topics([NewTopic("more", 3)])
         for name, size in sizes.items():
             with Wire(servers, client_id=name) as wire:
-                waits[name] = wire.ask(produce("orders", batch_of(b"x" * size))).throttle_time_ms
+                waits[name] = wire.query(produce("orders", batch_of(b"x" * size))).throttle_time_ms
                 if name == "calm":
-                    fetched(wire.ask(fetch("orders", partition_max_bytes=200_000)))
-        seen = ask_clients([address])
+                    fetched(wire.query(fetch("orders", partition_max_bytes=200_000)))
+        seen = query_clients([address])
         assert seen[Client("", "busy")].bytes_in > seen[Client("", "calm")].bytes_in > 0
         return scrape(address), waits
 

@@ -163,8 +163,8 @@ def fill(servers: str, here: str) -> Left:
         consumer.commit()
     batch = batch_of(b"once", producer_id=producer_id, producer_epoch=epoch, base_sequence=0)
     with Wire(servers) as wire:
-        answer = produced(wire.ask(produce(once, batch)))
-        assert answer.error_code == 0, answer
+        response = produced(wire.query(produce(once, batch)))
+        assert response.error_code == 0, response
         wait_until(lambda: is_compacted(wire, compacted), within=_WITHIN_S, what=f"{compacted} is compacted")
     return Left(batch, write_transactions(servers, here, once))
 
@@ -187,7 +187,7 @@ def write_transactions(servers: str, here: str, topic: str) -> SuspendedTransact
 
 def is_compacted(wire: Wire, topic: str) -> bool:
     """Whether the first record has gone; pybroker keeps its batch, without records (ADR 0096)."""
-    batches = read_batches(fetched(wire.ask(fetch(topic))).records or b"")
+    batches = read_batches(fetched(wire.query(fetch(topic))).records or b"")
     return bool(batches) and (batches[0].base_offset > 0 or not batches[0].count)
 
 
@@ -257,7 +257,7 @@ def served(wire: Wire, partition: TopicPartition, offset: int) -> Any:
     """A Fetch's answer, once the partition has its leader."""
     made = fetch(partition.topic, offset, partitions=(partition.partition,), isolation_level=1)
     return wait_until(
-        lambda: next((part for part in [fetched(wire.ask(made))] if part.error_code == 0), None),
+        lambda: next((part for part in [fetched(wire.query(made))] if part.error_code == 0), None),
         within=_WITHIN_S,
         what=f"{partition} is served",
     )
@@ -281,8 +281,8 @@ def go_on(servers: str, secured: str, moves: Moves, here: str, before: str, left
     moves.found[here] = look(servers, moves.left[before])
     moves.allowed[here] = allowed(secured, before)
     with Wire(servers) as wire:
-        answer = produced(wire.ask(produce(f"{before}-once", left.batch)))
-        moves.duplicates[here] = answer.error_code, answer.base_offset
+        response = produced(wire.query(produce(f"{before}-once", left.batch)))
+        moves.duplicates[here] = response.error_code, response.base_offset
     with Producer(servers, {"transactional.id": before, "transaction.timeout.ms": str(_TIMEOUT_MS)}) as producer:
         producer.resume_transaction(left.suspended)
         producer.commit_transaction()

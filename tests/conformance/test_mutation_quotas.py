@@ -57,8 +57,8 @@ def test_a_client_that_knows_the_error_is_refused_while_it_is_in_debt(limited: W
 def test_nothing_further_is_answered_while_a_client_is_to_wait(limited: Wire, server: Server, topic_name: str) -> None:
     more = topics(**{f"{topic_name}-1": 60}), topics(**{f"{topic_name}-2": 1})
     for topic in more:
-        answer = limited.call("CreateTopics", 7, topics=topic, timeout_ms=10_000, validate_only=False)
-    assert answer.throttle_time_ms > 20_000
+        response = limited.call("CreateTopics", 7, topics=topic, timeout_ms=10_000, validate_only=False)
+    assert response.throttle_time_ms > 20_000
     limited.send(request("Metadata", 9, topics=[]))
     for _ in range(3):
         assert call(server, topic_name, "Metadata", 9, topics=[]).brokers, "another connection does not wait"

@@ -81,9 +81,9 @@ def message(bearer: str, gs2: str = "n,,") -> bytes:
 def test_a_token_is_a_proof_until_it_ends(unsecured: str) -> None:
     with Wire(unsecured) as wire:
         handshake(wire, "OAUTHBEARER")
-        answer = token(wire, message(unsigned()))
-        assert (answer.error_code, answer.auth_bytes) == (NONE, b"")
-        assert 590_000 < answer.session_lifetime_ms <= 600_000
+        response = token(wire, message(unsigned()))
+        assert (response.error_code, response.auth_bytes) == (NONE, b"")
+        assert 590_000 < response.session_lifetime_ms <= 600_000
         assert wire.call("Metadata", 9, topics=[]).brokers
 
 
@@ -92,10 +92,10 @@ def test_a_bad_token_is_answered_by_a_status_and_then_refused(unsecured: str, be
     status = '{"status":"invalid_token"}'
     with Wire(unsecured) as wire:
         handshake(wire, "OAUTHBEARER")
-        answer = token(wire, message(bearer))
-        assert (answer.error_code, answer.auth_bytes) == (NONE, status.encode())
-        answer = token(wire, b"\x01")
-        assert (answer.error_code, answer.error_message) == (SASL_AUTHENTICATION_FAILED, status)
+        response = token(wire, message(bearer))
+        assert (response.error_code, response.auth_bytes) == (NONE, status.encode())
+        response = token(wire, b"\x01")
+        assert (response.error_code, response.error_message) == (SASL_AUTHENTICATION_FAILED, status)
         assert wire.is_closed_by_peer()
 
 
@@ -127,8 +127,8 @@ def test_an_issuers_tokens_are_taken_and_no_others(secured: str) -> None:
     ):
         with Wire(secured) as wire:
             handshake(wire, "OAUTHBEARER")
-            answer = token(wire, message(bearer))
-            assert (answer.auth_bytes == b"", bool(answer.session_lifetime_ms)) == (good, good)
+            response = token(wire, message(bearer))
+            assert (response.auth_bytes == b"", bool(response.session_lifetime_ms)) == (good, good)
 
 
 class Provider(kafka.net.sasl.oauth.AbstractTokenProvider):

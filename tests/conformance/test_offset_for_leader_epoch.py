@@ -15,15 +15,17 @@ UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH = 3, 75
 
 def end_of(wire: Wire, name: str, epoch: int, *, version: int = 4, partition: int = 0, known: int = -1) -> Any:
     """The answer for one partition."""
-    asked = {"partition": partition, "current_leader_epoch": known, "leader_epoch": epoch}
-    answer = wire.call("OffsetForLeaderEpoch", version, replica_id=-1, topics=[{"topic": name, "partitions": [asked]}])
-    return answer.topics[0].partitions[0]
+    requested = {"partition": partition, "current_leader_epoch": known, "leader_epoch": epoch}
+    response = wire.call(
+        "OffsetForLeaderEpoch", version, replica_id=-1, topics=[{"topic": name, "partitions": [requested]}]
+    )
+    return response.topics[0].partitions[0]
 
 
 @pytest.fixture
 def filled(wire: Wire, topic: Topic) -> Topic:
     """A partition with three records of epoch 0."""
-    assert produced(wire.ask(produce(topic.name, batch_of(b"a", b"b", b"c")))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch_of(b"a", b"b", b"c")))).error_code == 0
     return topic
 
 

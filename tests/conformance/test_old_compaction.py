@@ -193,8 +193,8 @@ def create_topics(servers: str) -> None:
     config = [{"name": "cleanup.policy", "value": "compact"}]
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": config} for name in NAMES]
     with Wire(servers) as wire:
-        answer = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
-        assert {topic.error_code for topic in answer.topics} == {0}
+        response = wire.call("CreateTopics", 7, topics=topics, timeout_ms=20_000)
+        assert {topic.error_code for topic in response.topics} == {0}
         wait_until(lambda: all(leads_all(wire, name, 1) for name in NAMES), within=60, what="the topics have leaders")
 
 
@@ -246,8 +246,8 @@ def read_all(fetch_at: Callable[[int], bytes]) -> list[ReadRecord]:
 def test_the_last_message_of_each_key_is_left_in_a_batch_of_its_codec(broker: Broker, name: str) -> None:
     kind = KINDS[name]
     with Wire(broker.bootstrap_servers) as wire:
-        records = bytes(fetched(wire.ask(fetch(name))).records)
-        found = read_all(lambda offset: bytes(fetched(wire.ask(fetch(name, offset))).records))
+        records = bytes(fetched(wire.query(fetch(name))).records)
+        found = read_all(lambda offset: bytes(fetched(wire.query(fetch(name, offset))).records))
     batches = read_batches(records)
     assert {batch.attributes & 7 for batch in batches} == {kind.codec}
     assert {bool(batch.attributes & LOG_APPEND_TIME) for batch in batches} == {kind.append_time}

@@ -55,7 +55,7 @@ def message_set(magic: int, codec: int, records: list[tuple[int, bytes | None, b
     return bytes(builder.build())
 
 
-def ask(wire: Wire, made: Any) -> Any:
+def query(wire: Wire, made: Any) -> Any:
     """Send a request of aiokafka's protocol and return the decoded answer."""
     wire.send_frame(header(made.API_KEY, made.API_VERSION, 7) + made.encode())
     frame = wire.read_frame()
@@ -66,7 +66,7 @@ def ask(wire: Wire, made: Any) -> Any:
 def old_produce(wire: Wire, version: int, topic: str, records: bytes) -> tuple[int, ...]:
     """Error code, offset and, from version 2 on, append time."""
     kind = getattr(aio_produce, f"ProduceRequest_v{version}")
-    ((_, ((_, *results),)),) = ask(wire, kind(-1, 10_000, [(topic, [(0, records)])])).topics
+    ((_, ((_, *results),)),) = query(wire, kind(-1, 10_000, [(topic, [(0, records)])])).topics
     return tuple(results)
 
 
@@ -74,8 +74,8 @@ def old_fetch(wire: Wire, version: int, topic: str, offset: int = 0, max_bytes: 
     """Error code and records."""
     kind = getattr(aio_fetch, f"FetchRequest_v{version}")
     bounds = (1 << 20,) if version == 3 else ()
-    answer = ask(wire, kind(-1, 0, 0, *bounds, [(topic, [(0, offset, max_bytes)])]))
-    ((_, ((_, error, _, records),)),) = answer.topics
+    response = query(wire, kind(-1, 0, 0, *bounds, [(topic, [(0, offset, max_bytes)])]))
+    ((_, ((_, error, _, records),)),) = response.topics
     return error, bytes(records or b"")
 
 
@@ -123,7 +123,7 @@ def test_a_set_of_an_old_producer_is_stored_as_a_batch_in_its_codec(
     for first in (0, 4):
         error, offset, *append_time = old_produce(wire, version, topic.name, message_set(magic, OLD_CODECS[codec]))
         assert (error, offset, append_time) == (0, first, [-1] * magic)
-    records = fetched(wire.ask(fetch(topic.name))).records
+    records = fetched(wire.query(fetch(topic.name))).records
     batches = read_batches(records)
     assert [(batch.base_offset, batch.count, batch.attributes) for batch in batches] == [
         (first, 4, OLD_CODECS[codec]) for first in (0, 4)
@@ -139,7 +139,7 @@ def test_an_old_consumer_gets_messages_of_its_format_in_the_codec_of_the_batch(
 ) -> None:
     magic = int(version >= 2)
     assert old_produce(wire, 2, topic.name, message_set(1, OLD_CODECS[codec]))[0] == 0
-    assert produced(wire.ask(produce(topic.name, batch_of(b"new")))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch_of(b"new")))).error_code == 0
     error, records = old_fetch(wire, version, topic.name)
     assert error == 0
     assert [records[16], records[17]] == [magic, OLD_CODECS[codec]]
@@ -152,7 +152,7 @@ def test_an_old_consumer_gets_messages_of_its_format_in_the_codec_of_the_batch(
 def test_an_old_consumer_gets_on_however_little_it_asks_for(wire: Wire, topic: Topic, version: int) -> None:
     for number in range(5):
         values = [b"%d-%d " % (number, place) * 50 for place in range(10)]
-        assert produced(wire.ask(produce(topic.name, batch_of(*values)))).error_code == 0
+        assert produced(wire.query(produce(topic.name, batch_of(*values)))).error_code == 0
     seen: list[bytes | None] = []
     while len(seen) < 50:
         error, records = old_fetch(wire, version, topic.name, len(seen), 700)
@@ -166,8 +166,8 @@ def test_an_old_consumer_gets_on_however_little_it_asks_for(wire: Wire, topic: T
 def test_zstd_is_not_for_old_clients(wire: Wire, create: Callable[..., Topic], topic_name: str) -> None:
     topic = create()
     packed = compressed(ZSTD).encode()
-    assert produced(wire.ask(produce(topic.name, batch_of(b"plain")))).error_code == 0
-    assert produced(wire.ask(produce(topic.name, packed, version=7))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch_of(b"plain")))).error_code == 0
+    assert produced(wire.query(produce(topic.name, packed, version=7))).error_code == 0
     for version in range(4):
         assert old_fetch(wire, version, topic.name, 1) == (UNSUPPORTED_COMPRESSION_TYPE, b"")
         error, records = old_fetch(wire, version, topic.name, 0)
@@ -185,7 +185,7 @@ def test_broken_and_forbidden_messages_are_refused(wire: Wire, create: Callable[
     assert old_produce(wire, 2, topic.name, b"")[:2] == (0, -1)
     late = message_set(1, SNAPPY, [(NOW + 2 * 3_600_000, None, b"x")])
     assert old_produce(wire, 2, topic.name, late)[0] == INVALID_TIMESTAMP
-    assert fetched(wire.ask(fetch(topic.name))).high_watermark == 0
+    assert fetched(wire.query(fetch(topic.name))).high_watermark == 0
     keyed = create(f"{topic_name}-compacted", **{"cleanup.policy": "compact"})
     assert old_produce(wire, 0, keyed.name, message_set(0, LZ4))[0] == INVALID_RECORD
     assert old_produce(wire, 0, keyed.name, message_set(0, LZ4, [(0, b"k", b"v")]))[0] == 0
@@ -199,16 +199,16 @@ def test_log_append_time_is_returned_in_version_2_and_to_old_consumers(
     assert (error, offset) == (0, 0)
     assert abs(append_time - time.time() * 1000) < 60_000
     assert {time for _, time, *_ in read(old_fetch(wire, 2, topic.name)[1])} == {append_time}
-    assert {time for _, time, *_ in read(fetched(wire.ask(fetch(topic.name))).records)} == {append_time}
+    assert {time for _, time, *_ in read(fetched(wire.query(fetch(topic.name))).records)} == {append_time}
 
 
 def test_the_offsets_that_version_0_of_list_offsets_returns(wire: Wire, topic: Topic) -> None:
     batch = Batch(tuple(Record(b"v", timestamp_delta=1000 * place) for place in range(6)), base_timestamp=NOW - 10_000)
-    assert produced(wire.ask(produce(topic.name, batch.encode()))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch.encode()))).error_code == 0
 
     def offsets(timestamp: int, most: int = 1) -> list[int]:
-        answer = ask(wire, aio_offset.OffsetRequest_v0(-1, [(topic.name, [(0, timestamp, most)])]))
-        ((_, ((_, error, found),)),) = answer.topics
+        response = query(wire, aio_offset.OffsetRequest_v0(-1, [(topic.name, [(0, timestamp, most)])]))
+        ((_, ((_, error, found),)),) = response.topics
         assert error == 0
         return list(found)
 

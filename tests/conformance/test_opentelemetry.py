@@ -35,7 +35,7 @@ def receiver() -> Receiver:
         with Broker(properties=settings) as broker, Wire(broker.bootstrap_servers, client_id="asking") as wire:
             with Admin(broker.bootstrap_servers, {"client.id": "making"}) as admin:
                 admin.create_topics(["orders"])
-            wire.ask(produce("orders", batch_of(*[b"value"] * 30)))
+            wire.query(produce("orders", batch_of(*[b"value"] * 30)))
             assert wire.call("DescribeGroups", 0, groups=["nobody"]).groups
             wait_until(lambda: counted(started) == 30, within=60, what="the records are counted")
             wait_until(lambda: "DescribeGroups" in names(started), within=60, what="spans are there")

@@ -15,7 +15,7 @@ from pybroker.client.errors import AuthenticationError
 from pybroker.testing import Broker
 from tests.support.certificates import Authority, listener_settings
 from tests.support.conditions import wait_until
-from tests.support.own_classes import OWN, READERS, Asked, ReadersOnly
+from tests.support.own_classes import OWN, READERS, ReadersOnly, Requested
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 HERE = "tests.support.own_classes"
@@ -135,14 +135,14 @@ def test_who_a_builder_calls_a_reader_reads_what_an_authorizer_of_ones_own_allow
     assert first_value(settings, "open") == b"of open"
     assert not may_read(settings, "closed")
     assert not may_write(settings, "open")
-    asked = set(ReadersOnly.asked)
-    assert Asked(READERS, "127.0.0.1", "READ", "TOPIC", "open") in asked
-    assert Asked(READERS, "127.0.0.1", "WRITE", "TOPIC", "open") in asked
+    requested = set(ReadersOnly.requested)
+    assert Requested(READERS, "127.0.0.1", "READ", "TOPIC", "open") in requested
+    assert Requested(READERS, "127.0.0.1", "WRITE", "TOPIC", "open") in requested
 
 
 def test_another_certificate_is_another_principal(own: Cluster) -> None:
     assert not may_read(own.owner("stranger"), "open")
-    assert {one.principal for one in ReadersOnly.asked} >= {"User:CN=stranger"}
+    assert {one.principal for one in ReadersOnly.requested} >= {"User:CN=stranger"}
 
 
 def test_what_an_authorizer_of_ones_own_hides_is_in_no_list(own: Cluster) -> None:

@@ -27,33 +27,35 @@ NO_REASSIGNMENT_IN_PROGRESS = 85
 GONE = 4711
 """A broker that there is not."""
 
-Asked = list[tuple[str, list[tuple[int, list[int] | None]]]]
+Requested = list[tuple[str, list[tuple[int, list[int] | None]]]]
 Results = list[tuple[str, list[tuple[int, int, str | None]]]]
 
 
-def reassign(wire: Wire, asked: Asked, *, version: int = 1, allow: bool = True) -> Results:
+def reassign(wire: Wire, requested: Requested, *, version: int = 1, allow: bool = True) -> Results:
     """What became of each partition; version 0 cannot forbid another number of replicas."""
     topics = [
         {"name": name, "partitions": [{"partition_index": index, "replicas": some} for index, some in partitions]}
-        for name, partitions in asked
+        for name, partitions in requested
     ]
     allowing = {"allow_replication_factor_change": allow} if version >= 1 else {}
-    answer = wire.call("AlterPartitionReassignments", version, timeout_ms=10_000, topics=topics, **allowing)
-    assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
+    response = wire.call("AlterPartitionReassignments", version, timeout_ms=10_000, topics=topics, **allowing)
+    assert (response.throttle_time_ms, response.error_code, response.error_message) == (0, 0, None)
     if version >= 1:
-        assert answer.allow_replication_factor_change is allow
+        assert response.allow_replication_factor_change is allow
     return [
         (topic.name, [(one.partition_index, one.error_code, one.error_message) for one in topic.partitions])
-        for topic in answer.responses
+        for topic in response.responses
     ]
 
 
-def in_progress(wire: Wire, asked: list[tuple[str, list[int]]] | None) -> list[Any]:
+def in_progress(wire: Wire, requested: list[tuple[str, list[int]]] | None) -> list[Any]:
     """What ListPartitionReassignments returns of these partitions, None for all."""
-    topics = None if asked is None else [{"name": name, "partition_indexes": indices} for name, indices in asked]
-    answer = wire.call("ListPartitionReassignments", 0, timeout_ms=10_000, topics=topics)
-    assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
-    return list(answer.topics)
+    topics = (
+        None if requested is None else [{"name": name, "partition_indexes": indices} for name, indices in requested]
+    )
+    response = wire.call("ListPartitionReassignments", 0, timeout_ms=10_000, topics=topics)
+    assert (response.throttle_time_ms, response.error_code, response.error_message) == (0, 0, None)
+    return list(response.topics)
 
 
 @pytest.fixture
@@ -86,8 +88,8 @@ def test_replicas_that_a_partition_has_are_taken_and_done_at_once(
 ) -> None:
     name = create(partitions=2).name
     before = standing(wire, name)
-    asked: Asked = [(name, [(1, [node]), (0, [node])]), (name, [(1, [node])]), (name, [])]
-    assert reassign(wire, asked, version=version, allow=allow) == [
+    requested: Requested = [(name, [(1, [node]), (0, [node])]), (name, [(1, [node])]), (name, [])]
+    assert reassign(wire, requested, version=version, allow=allow) == [
         (name, [(1, 0, None), (0, 0, None)]),
         (name, [(1, 0, None)]),
         (name, []),
@@ -113,11 +115,11 @@ def test_each_partition_is_refused_by_itself_in_kafkas_words(
         3: ([GONE, GONE], lost),
         4: ([-1, node], f"{prefix} broker -1, but no such broker is registered."),
     }
-    asked: Asked = [
+    requested: Requested = [
         (name, [*((index, replicas) for index, (replicas, _) in wrong.items()), (5, [node]), (9, [node])]),
         ("no-such-topic", [(0, [GONE])]),
     ]
-    assert reassign(wire, asked, version=version) == [
+    assert reassign(wire, requested, version=version) == [
         (
             name,
             [
@@ -134,8 +136,8 @@ def test_each_partition_is_refused_by_itself_in_kafkas_words(
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_where_nothing_is_in_progress_nothing_is_cancelled(wire: Wire, topic: Topic, version: int) -> None:
-    asked: Asked = [(topic.name, [(0, None), (3, None)]), ("no-such-topic", [(1, None)])]
-    assert reassign(wire, asked, version=version) == [
+    requested: Requested = [(topic.name, [(0, None), (3, None)]), ("no-such-topic", [(1, None)])]
+    assert reassign(wire, requested, version=version) == [
         (
             topic.name,
             [
@@ -155,14 +157,14 @@ def test_nothing_asked_is_nothing_returned(wire: Wire, topic: Topic) -> None:
 
 
 def test_the_admin_of_kafka_python_reassigns(server: Server, topic: Topic, node: int) -> None:
-    asked = {
+    requested = {
         kafka.TopicPartition(topic.name, 0): [node],
         kafka.TopicPartition(topic.name, 7): [node],
         kafka.TopicPartition("no-such-topic", 0): None,
     }
     admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
     try:
-        done = admin.alter_partition_reassignments(asked)
+        done = admin.alter_partition_reassignments(requested)
         lost = admin.alter_partition_reassignments({kafka.TopicPartition(topic.name, 0): [node, GONE]})
         cancelled = admin.alter_partition_reassignments({kafka.TopicPartition(topic.name, 0): None})
         listed = [admin.list_partition_reassignments(some) for some in (None, {topic.name: [0]})]

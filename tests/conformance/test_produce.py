@@ -56,13 +56,13 @@ def producer_id(wire: Wire) -> tuple[int, int]:
 
 def log_of(wire: Wire, topic: Topic) -> list[Any]:
     """Every batch of the topic's one partition."""
-    return read_batches(fetched(wire.ask(fetch(topic.name))).records or b"")
+    return read_batches(fetched(wire.query(fetch(topic.name))).records or b"")
 
 
 @pytest.mark.parametrize("version", range(3, 14))
 def test_every_version_appends(wire: Wire, topic: Topic, version: int) -> None:
-    first = produced(wire.ask(produce(topic.name, batch_of(b"a", b"b"), version=version, topic_id=topic.id)))
-    second = produced(wire.ask(produce(topic.name, batch_of(b"c"), version=version, topic_id=topic.id)))
+    first = produced(wire.query(produce(topic.name, batch_of(b"a", b"b"), version=version, topic_id=topic.id)))
+    second = produced(wire.query(produce(topic.name, batch_of(b"c"), version=version, topic_id=topic.id)))
     assert (first.error_code, first.base_offset, first.log_append_time_ms) == (0, 0, -1)
     assert (second.error_code, second.base_offset) == (0, 2)
     assert [batch.values for batch in log_of(wire, topic)] == [[b"a", b"b"], [b"c"]]
@@ -70,8 +70,8 @@ def test_every_version_appends(wire: Wire, topic: Topic, version: int) -> None:
 
 def test_the_batch_in_the_log_is_the_one_sent_with_offset_and_epoch_set(wire: Wire, topic: Topic) -> None:
     sent = batch_of(b"a", b"b")
-    wire.ask(produce(topic.name, batch_of(b"before")))
-    wire.ask(produce(topic.name, sent))
+    wire.query(produce(topic.name, batch_of(b"before")))
+    wire.query(produce(topic.name, sent))
     stored = log_of(wire, topic)[1]
     assert (stored.base_offset, stored.last_offset, stored.leader_epoch) == (1, 2, 0)
     assert stored.crc_holds
@@ -93,15 +93,15 @@ def test_answers_come_in_the_order_of_requests(wire: Wire, topic: Topic) -> None
 
 @pytest.mark.parametrize("acks", [2, -2, 100])
 def test_acks_is_one_of_three_values(wire: Wire, topic: Topic, acks: int) -> None:
-    answer = produced(wire.ask(produce(topic.name, batch_of(b"a"), acks=acks)))
-    assert answer.error_code == INVALID_REQUIRED_ACKS
+    response = produced(wire.query(produce(topic.name, batch_of(b"a"), acks=acks)))
+    assert response.error_code == INVALID_REQUIRED_ACKS
     assert log_of(wire, topic) == []
 
 
 def test_an_unknown_topic_is_answered_by_name_and_by_id(wire: Wire, topic: Topic) -> None:
-    by_name = produced(wire.ask(produce("no-such-topic", batch_of(b"a"), version=12)))
-    by_id = produced(wire.ask(produce("", batch_of(b"a"), version=13, topic_id=uuid.uuid4())))
-    by_partition = produced(wire.ask(produce(topic.name, batch_of(b"a"), partition=7)))
+    by_name = produced(wire.query(produce("no-such-topic", batch_of(b"a"), version=12)))
+    by_id = produced(wire.query(produce("", batch_of(b"a"), version=13, topic_id=uuid.uuid4())))
+    by_partition = produced(wire.query(produce(topic.name, batch_of(b"a"), partition=7)))
     assert by_name.error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert by_id.error_code == UNKNOWN_TOPIC_ID
     assert by_partition.error_code == UNKNOWN_TOPIC_OR_PARTITION
@@ -114,10 +114,10 @@ def test_nobody_produces_to_a_coordinators_topic(wire: Wire, name: str, acks: in
     wire.call("Metadata", 9, topics=[{"name": name}], allow_auto_topic_creation=True)
     wait_until(lambda: leads_all(wire, name, 1), within=60, what="the topic is there")
     for version in (3, 8, 9):
-        answer = produced(wire.ask(produce(name, batch_of(b"x"), acks=acks, version=version)))
-        assert (answer.error_code, answer.base_offset) == (INVALID_TOPIC, -1)
+        response = produced(wire.query(produce(name, batch_of(b"x"), acks=acks, version=version)))
+        assert (response.error_code, response.base_offset) == (INVALID_TOPIC, -1)
         if version >= 8:
-            assert answer.error_message == f"Cannot append to internal topic {name}"
+            assert response.error_message == f"Cannot append to internal topic {name}"
 
 
 def test_one_bad_partition_does_not_harm_the_others(wire: Wire, create: Callable[..., Topic]) -> None:
@@ -128,8 +128,8 @@ def test_one_bad_partition_does_not_harm_the_others(wire: Wire, create: Callable
         produce(topic.name, records, partition=index).topic_data[0].partition_data[0]
         for index, records in enumerate((batch_of(b"good"), batch_of(b"bad", crc=1), batch_of(b"good too")))
     ]
-    (answered,) = wire.ask(made).responses
-    codes = {part.index: part.error_code for part in answered.partition_responses}
+    (responded,) = wire.query(made).responses
+    codes = {part.index: part.error_code for part in responded.partition_responses}
     assert codes == {0: 0, 1: CORRUPT_MESSAGE, 2: 0}
 
 
@@ -160,11 +160,11 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_batch_is_refused_with_kafkas_code(wire: Wire, topic: Topic, what: str) -> None:
     batch, code = WRONG[what]
-    answer = produced(wire.ask(produce(topic.name, batch.encode())))
-    assert answer.error_code == code, answer
-    assert answer.base_offset == -1
+    response = produced(wire.query(produce(topic.name, batch.encode())))
+    assert response.error_code == code, response
+    assert response.base_offset == -1
     assert log_of(wire, topic) == []
-    assert produced(wire.ask(produce(topic.name, batch_of(b"fine")))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch_of(b"fine")))).error_code == 0
 
 
 #: Where pybroker is stricter or clearer than Kafka, which appends the first and answers -1 to the second.
@@ -181,14 +181,14 @@ OURS = {
 @pytest.mark.parametrize("what", OURS)
 def test_a_batch_that_no_reader_could_make_sense_of_is_refused(wire: Wire, topic: Topic, what: str) -> None:
     batch, code = OURS[what]
-    answer = produced(wire.ask(produce(topic.name, batch.encode())))
-    assert answer.error_code == code, answer
+    response = produced(wire.query(produce(topic.name, batch.encode())))
+    assert response.error_code == code, response
     assert log_of(wire, topic) == []
 
 
 def test_two_batches_for_one_partition_are_refused(wire: Wire, topic: Topic) -> None:
-    answer = produced(wire.ask(produce(topic.name, batch_of(b"a"), batch_of(b"b"))))
-    assert answer.error_code == INVALID_RECORD
+    response = produced(wire.query(produce(topic.name, batch_of(b"a"), batch_of(b"b"))))
+    assert response.error_code == INVALID_RECORD
     assert log_of(wire, topic) == []
 
 
@@ -196,17 +196,17 @@ def test_a_batch_over_max_message_bytes_is_too_large(wire: Wire, create: Callabl
     topic = create(**{"max.message.bytes": "1000"})
     fits = batch_of(b"x" * (1000 - len(batch_of(b"")) - 2))
     assert len(fits) == 1000
-    assert produced(wire.ask(produce(topic.name, batch_of(b"x" * 1000)))).error_code == MESSAGE_TOO_LARGE
-    assert produced(wire.ask(produce(topic.name, fits))).error_code == 0
+    assert produced(wire.query(produce(topic.name, batch_of(b"x" * 1000)))).error_code == MESSAGE_TOO_LARGE
+    assert produced(wire.query(produce(topic.name, fits))).error_code == 0
 
 
 def test_log_append_time_overwrites_and_is_returned(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(**{"message.timestamp.type": "LogAppendTime"})
-    answer = produced(wire.ask(produce(topic.name, Batch(base_timestamp=1000).encode())))
+    response = produced(wire.query(produce(topic.name, Batch(base_timestamp=1000).encode())))
     (stored,) = log_of(wire, topic)
-    assert answer.error_code == 0
-    assert abs(answer.log_append_time_ms - time.time() * 1000) < 60_000
-    assert stored.max_timestamp == answer.log_append_time_ms
+    assert response.error_code == 0
+    assert abs(response.log_append_time_ms - time.time() * 1000) < 60_000
+    assert stored.max_timestamp == response.log_append_time_ms
     assert stored.attributes & 8
     assert stored.crc_holds
 
@@ -214,10 +214,10 @@ def test_log_append_time_overwrites_and_is_returned(wire: Wire, create: Callable
 def test_a_record_without_key_is_refused_by_a_compacted_topic(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(**{"cleanup.policy": "compact"})
     mixed = Batch((Record(b"a", key=b"k"), Record(b"b"), Record(b"c", key=b"k"), Record(b"d"))).encode()
-    answer = produced(wire.ask(produce(topic.name, mixed)))
-    assert answer.error_code == INVALID_RECORD
-    assert [error.batch_index for error in answer.record_errors] == [1, 3]
-    assert produced(wire.ask(produce(topic.name, Batch((Record(b"a", key=b"k"),)).encode()))).error_code == 0
+    response = produced(wire.query(produce(topic.name, mixed)))
+    assert response.error_code == INVALID_RECORD
+    assert [error.batch_index for error in response.record_errors] == [1, 3]
+    assert produced(wire.query(produce(topic.name, Batch((Record(b"a", key=b"k"),)).encode()))).error_code == 0
 
 
 def compressed(codec: int) -> Batch:
@@ -236,9 +236,9 @@ def compressed(codec: int) -> Batch:
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 def test_a_compressed_batch_is_stored_as_it_came(wire: Wire, topic: Topic, codec: int) -> None:
     sent = compressed(codec).encode()
-    answer = produced(wire.ask(produce(topic.name, sent)))
-    (stored,) = read_batches(fetched(wire.ask(fetch(topic.name))).records)
-    assert answer.error_code == 0
+    response = produced(wire.query(produce(topic.name, sent)))
+    (stored,) = read_batches(fetched(wire.query(fetch(topic.name))).records)
+    assert response.error_code == 0
     assert stored.raw[16:] == sent[16:]
 
 
@@ -246,11 +246,13 @@ def test_times_too_far_from_the_brokers_are_refused_one_by_one(wire: Wire, creat
     topic = create(**{"message.timestamp.before.max.ms": "600000", "message.timestamp.after.max.ms": "600000"})
     minutes = (-11, 0, 11, 5)
     records = tuple(Record(b"v", timestamp_delta=60_000 * delta) for delta in minutes)
-    answer = produced(wire.ask(produce(topic.name, Batch(records, base_timestamp=int(time.time() * 1000)).encode())))
-    assert answer.error_code == INVALID_TIMESTAMP
-    assert [error.batch_index for error in answer.record_errors] == [0, 2]
+    response = produced(
+        wire.query(produce(topic.name, Batch(records, base_timestamp=int(time.time() * 1000)).encode()))
+    )
+    assert response.error_code == INVALID_TIMESTAMP
+    assert [error.batch_index for error in response.record_errors] == [0, 2]
     timeless = Batch((Record(b"v"),), base_timestamp=-1).encode()
-    assert produced(wire.ask(produce(topic.name, timeless))).error_code == 0
+    assert produced(wire.query(produce(topic.name, timeless))).error_code == 0
     assert [batch.max_timestamp for batch in log_of(wire, topic)] == [-1]
 
 
@@ -266,9 +268,9 @@ def test_a_topic_with_a_codec_stores_every_batch_in_it(wire: Wire, create: Calla
     sending.append(Batch(sending[0].records))
     for number, batch in enumerate(sending):
         identified = replace(batch, producer_id=who[0], producer_epoch=who[1], base_sequence=3 * number)
-        answer = produced(wire.ask(produce(topic.name, identified.encode())))
-        assert (answer.error_code, answer.base_offset) == (0, 3 * number)
-    records = fetched(wire.ask(fetch(topic.name))).records
+        response = produced(wire.query(produce(topic.name, identified.encode())))
+        assert (response.error_code, response.base_offset) == (0, 3 * number)
+    records = fetched(wire.query(fetch(topic.name))).records
     stored = read_batches(records)
     assert [(batch.attributes, batch.base_offset, batch.base_sequence) for batch in stored] == [
         (TOPIC_CODECS[wanted], 3 * number, 3 * number) for number in range(5)
@@ -283,42 +285,42 @@ def test_a_topic_with_a_codec_stores_every_batch_in_it(wire: Wire, create: Calla
 @pytest.mark.skipif(AGAINST_KAFKA, reason="Kafka 4.3 gives zstd to clients that are older than it")
 def test_a_topic_of_zstd_is_read_from_version_10_on(wire: Wire, create: Callable[..., Topic]) -> None:
     topic = create(**{"compression.type": "zstd"})
-    assert produced(wire.ask(produce(topic.name, batch_of(b"a"), version=3))).error_code == 0
-    assert fetched(wire.ask(fetch(topic.name, version=9))).error_code == UNSUPPORTED_COMPRESSION_TYPE
-    (stored,) = read_batches(fetched(wire.ask(fetch(topic.name, version=10))).records)
+    assert produced(wire.query(produce(topic.name, batch_of(b"a"), version=3))).error_code == 0
+    assert fetched(wire.query(fetch(topic.name, version=9))).error_code == UNSUPPORTED_COMPRESSION_TYPE
+    (stored,) = read_batches(fetched(wire.query(fetch(topic.name, version=10))).records)
     assert stored.attributes == ZSTD
 
 
 @pytest.mark.parametrize("size", [0, 5, 40])
 def test_bytes_that_are_no_batch_are_no_record(wire: Wire, topic: Topic, size: int) -> None:
-    answer = produced(wire.ask(produce(topic.name, bytes(range(200))[100:][:size])))
-    assert answer.error_code in ({INVALID_RECORD} if size < 17 else {INVALID_RECORD, CORRUPT_MESSAGE})
+    response = produced(wire.query(produce(topic.name, bytes(range(200))[100:][:size])))
+    assert response.error_code in ({INVALID_RECORD} if size < 17 else {INVALID_RECORD, CORRUPT_MESSAGE})
     assert log_of(wire, topic) == []
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 def test_a_compressed_section_that_cannot_be_read_is_refused(wire: Wire, topic: Topic, codec: int) -> None:
     broken = Batch((Record(b"a"),), attributes=codec, section=b"\xff\xfe\xfd this is no compressed data").encode()
-    answer = produced(wire.ask(produce(topic.name, broken)))
-    assert answer.error_code in {CORRUPT_MESSAGE, INVALID_RECORD, -1}
+    response = produced(wire.query(produce(topic.name, broken)))
+    assert response.error_code in {CORRUPT_MESSAGE, INVALID_RECORD, -1}
     assert log_of(wire, topic) == []
 
 
 def test_zstd_needs_version_7(wire: Wire, topic: Topic) -> None:
-    answer = produced(wire.ask(produce(topic.name, compressed(ZSTD).encode(), version=6)))
-    assert answer.error_code == UNSUPPORTED_COMPRESSION_TYPE
+    response = produced(wire.query(produce(topic.name, compressed(ZSTD).encode(), version=6)))
+    assert response.error_code == UNSUPPORTED_COMPRESSION_TYPE
 
 
 def sequenced(wire: Wire, topic: Topic, who: tuple[int, int], sequence: int, *values: bytes) -> Any:
     """Produce one batch of an idempotent producer."""
     batch = batch_of(*values, producer_id=who[0], producer_epoch=who[1], base_sequence=sequence)
-    return produced(wire.ask(produce(topic.name, batch)))
+    return produced(wire.query(produce(topic.name, batch)))
 
 
 def test_a_batch_sent_again_is_appended_once(wire: Wire, topic: Topic) -> None:
     who = producer_id(wire)
-    answers = [sequenced(wire, topic, who, sequence, b"a", b"b") for sequence in (0, 2, 4, 4, 2, 0)]
-    assert [(answer.error_code, answer.base_offset) for answer in answers] == [
+    responses = [sequenced(wire, topic, who, sequence, b"a", b"b") for sequence in (0, 2, 4, 4, 2, 0)]
+    assert [(response.error_code, response.base_offset) for response in responses] == [
         (0, 0),
         (0, 2),
         (0, 4),
@@ -333,8 +335,8 @@ def test_a_batch_of_old_records_is_appended_once_also_after_a_roll(wire: Wire, t
     number, epoch = producer_id(wire)
     who = {"producer_id": number, "producer_epoch": epoch, "base_sequence": 0}
     old = batch_of(b"a", base_timestamp=NOW - 20 * 86_400_000, **who)
-    answers = [produced(wire.ask(produce(topic.name, batch))) for batch in (old, batch_of(b"new"), old)]
-    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 1), (0, 0)]
+    responses = [produced(wire.query(produce(topic.name, batch))) for batch in (old, batch_of(b"new"), old)]
+    assert [(response.error_code, response.base_offset) for response in responses] == [(0, 0), (0, 1), (0, 0)]
 
 
 def test_a_sequence_that_leaves_a_gap_is_out_of_order(wire: Wire, topic: Topic) -> None:
@@ -379,6 +381,6 @@ def test_producers_ids_are_never_given_twice(wire: Wire) -> None:
 def test_a_transactional_batch_without_a_transaction_is_refused(wire: Wire, topic: Topic, attributes: int) -> None:
     number, epoch = producer_id(wire)
     batch = batch_of(b"a", attributes=attributes, producer_id=number, producer_epoch=epoch, base_sequence=0)
-    answer = produced(wire.ask(produce(topic.name, batch)))
-    assert answer.error_code != 0
+    response = produced(wire.query(produce(topic.name, batch)))
+    assert response.error_code != 0
     assert log_of(wire, topic) == []

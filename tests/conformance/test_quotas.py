@@ -46,7 +46,7 @@ def limit(wire: Wire, topic: Topic, entity: Mapping[str, str | None], **limits: 
 
     def is_slowed_down() -> bool:
         with Wire(wire.address, client_id=probe) as probing:
-            return bool(probing.ask(produce(topic.name, batch_of(b"probe"))).throttle_time_ms)
+            return bool(probing.query(produce(topic.name, batch_of(b"probe"))).throttle_time_ms)
 
     wait_until(is_slowed_down, within=60, what="the quotas are in force")
 
@@ -65,15 +65,15 @@ def test_a_producer_beyond_its_rate_is_answered_first_and_then_not_read(
     made = produce(topic.name, batch_of(b"x" * 212_000))
     with Wire(server.bootstrap_servers, client_id=client_id) as hasty:
         began = time.monotonic()
-        answer = hasty.ask(made)
+        response = hasty.query(made)
         waited_ms = round((size_of(made, client_id) / WINDOW_S - rate) / rate * WINDOW_S * 1000)
         assert 600 < waited_ms < 700
-        assert (answer.responses[0].partition_responses[0].error_code, answer.throttle_time_ms) == (0, waited_ms)
-        asked = produce(topic.name, batch_of(b"y"))
-        correlation_id = hasty.send(asked)
-        assert wire.ask(fetch(topic.name)).throttle_time_ms == 0, "others go on"
+        assert (response.responses[0].partition_responses[0].error_code, response.throttle_time_ms) == (0, waited_ms)
+        requested = produce(topic.name, batch_of(b"y"))
+        correlation_id = hasty.send(requested)
+        assert wire.query(fetch(topic.name)).throttle_time_ms == 0, "others go on"
         assert hasty.is_silent() or time.monotonic() - began >= waited_ms / 1000, "it is muted"
-        hasty.receive(asked, correlation_id)
+        hasty.receive(requested, correlation_id)
         assert time.monotonic() - began >= waited_ms / 1000
 
 
@@ -83,29 +83,29 @@ def test_a_rate_is_one_for_all_connections_and_outlives_them(
     limit(wire, topic, {"client-id": client_id}, **{PRODUCER: 10_000})
     for wanted in (0, 1):
         with Wire(server.bootstrap_servers, client_id=client_id) as one:
-            throttled = one.ask(produce(topic.name, batch_of(b"x" * 70_000))).throttle_time_ms
+            throttled = one.query(produce(topic.name, batch_of(b"x" * 70_000))).throttle_time_ms
         assert (throttled > 3_000) == wanted
     with Wire(server.bootstrap_servers, client_id=client_id + "-2") as other:
-        assert other.ask(produce(topic.name, batch_of(b"x" * 70_000))).throttle_time_ms == 0
+        assert other.query(produce(topic.name, batch_of(b"x" * 70_000))).throttle_time_ms == 0
 
 
 def test_a_consumer_beyond_its_rate_gets_nothing_until_it_has_waited(
     wire: Wire, server: Server, topic: Topic, client_id: str
 ) -> None:
     for _ in range(4):
-        wire.ask(produce(topic.name, batch_of(b"x" * 53_000)))
+        wire.query(produce(topic.name, batch_of(b"x" * 53_000)))
     limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 10_000})
     last = 0
     with Wire(server.bootstrap_servers, client_id=client_id) as reader:
-        first = reader.ask(fetch(topic.name, partition_max_bytes=60_000))
+        first = reader.query(fetch(topic.name, partition_max_bytes=60_000))
         assert (first.throttle_time_ms, len(fetched(first).records) > 50_000) == (0, True)
-        second = reader.ask(fetch(topic.name, 1, partition_max_bytes=54_000))
+        second = reader.query(fetch(topic.name, 1, partition_max_bytes=54_000))
         assert (list(second.responses), second.error_code, second.session_id) == ([], 0, 0)
         assert 0 < second.throttle_time_ms < 1_500
         third = second
         while third.throttle_time_ms:  # A window of whole samples, which the server's clock cuts.
             last = third.throttle_time_ms
-            third = reader.ask(fetch(topic.name, 1, partition_max_bytes=54_000))
+            third = reader.query(fetch(topic.name, 1, partition_max_bytes=54_000))
         assert len(fetched(third).records) > 50_000, f"after {last} ms what was not sent is"
 
 
@@ -113,48 +113,48 @@ def test_a_fetch_takes_no_more_than_ever_could_be_sent(
     wire: Wire, server: Server, topic: Topic, client_id: str
 ) -> None:
     for _ in range(4):
-        wire.ask(produce(topic.name, batch_of(b"x" * 10_000)))
+        wire.query(produce(topic.name, batch_of(b"x" * 10_000)))
     limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 2_500})
     with Wire(server.bootstrap_servers, client_id=client_id) as reader:
-        answer = reader.ask(fetch(topic.name))
-        while answer.throttle_time_ms:
-            assert answer.throttle_time_ms < 200, "of 25,000 bytes with a few more around them"
-            answer = reader.ask(fetch(topic.name))
-        assert len(fetched(answer).records) == 25_000
+        response = reader.query(fetch(topic.name))
+        while response.throttle_time_ms:
+            assert response.throttle_time_ms < 200, "of 25,000 bytes with a few more around them"
+            response = reader.query(fetch(topic.name))
+        assert len(fetched(response).records) == 25_000
 
 
 def test_a_throttled_session_goes_on_and_one_that_would_begin_does_not(
     wire: Wire, server: Server, topic: Topic, client_id: str
 ) -> None:
-    wire.ask(produce(topic.name, batch_of(b"x" * 30_000)))
+    wire.query(produce(topic.name, batch_of(b"x" * 30_000)))
     limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 10_000})
     with Wire(server.bootstrap_servers, client_id=client_id) as reader:
-        begun = reader.ask(fetch(topic.name, session_epoch=0))
+        begun = reader.query(fetch(topic.name, session_epoch=0))
         assert (begun.throttle_time_ms, begun.session_id > 0) == (0, True)
         limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 2_900})
-        put_off = reader.ask(fetch(topic.name, session_id=begun.session_id, session_epoch=1))
+        put_off = reader.query(fetch(topic.name, session_id=begun.session_id, session_epoch=1))
         assert (put_off.throttle_time_ms > 0, put_off.session_id) == (True, begun.session_id)
         assert (put_off.error_code, list(put_off.responses)) == (0, [])
         fresh = Wire(server.bootstrap_servers, client_id=client_id)
         with fresh:
-            not_begun = fresh.ask(fetch(topic.name, session_epoch=0))
+            not_begun = fresh.query(fetch(topic.name, session_epoch=0))
             assert (not_begun.throttle_time_ms > 0, not_begun.session_id) == (True, 0)
 
 
 def test_a_fetch_that_waits_is_put_off_when_what_it_waited_for_is_too_much(
     wire: Wire, server: Server, topic: Topic, client_id: str
 ) -> None:
-    wire.ask(produce(topic.name, batch_of(b"x" * 19_700)))
+    wire.query(produce(topic.name, batch_of(b"x" * 19_700)))
     limit(wire, topic, {"client-id": client_id}, **{CONSUMER: 2_000})
     with ExitStack() as open_readers:
         # Of all network threads: one that appends answers a reader of another, and the other mutes it.
         readers = [open_readers.enter_context(Wire(server.bootstrap_servers, client_id=client_id)) for _ in range(4)]
-        assert len(fetched(readers[0].ask(fetch(topic.name))).records) > 19_700
+        assert len(fetched(readers[0].query(fetch(topic.name))).records) > 19_700
         for reader in readers:
-            end = fetched(wire.ask(fetch(topic.name))).high_watermark
+            end = fetched(wire.query(fetch(topic.name))).high_watermark
             waiting = fetch(topic.name, end, max_wait_ms=10_000, min_bytes=1, partition_max_bytes=2_000)
             correlation_id = reader.send(waiting)
-            wire.ask(produce(topic.name, batch_of(b"y" * 500)))
+            wire.query(produce(topic.name, batch_of(b"y" * 500)))
             put_off = reader.receive(waiting, correlation_id)
             assert (list(put_off.responses), 0 < put_off.throttle_time_ms < 3_000) == ([], True)
         last = [(reader, reader.send(waiting)) for reader in readers]
@@ -172,7 +172,7 @@ def test_the_more_specific_quota_binds_and_a_changed_one_takes_effect(
 
     def throttled() -> int:
         with Wire(server.bootstrap_servers, client_id=client_id) as one:
-            return int(one.ask(made).throttle_time_ms)
+            return int(one.query(made).throttle_time_ms)
 
     assert throttled() == 0
     limit(wire, topic, both, **{PRODUCER: 1_000})
@@ -204,14 +204,14 @@ def test_the_time_that_requests_take_is_limited_to_a_sample_of_waiting(
     with Wire(server.bootstrap_servers, client_id=client_id) as busy:
         for _ in range(500):
             if api in calls:
-                answer = busy.ask(calls[api]())
+                response = busy.query(calls[api]())
             elif api == "Metadata":
-                answer = busy.call("Metadata", 9, topics=None)
+                response = busy.call("Metadata", 9, topics=None)
             else:
-                answer = busy.call("ListGroups", 4)
-            if answer.throttle_time_ms:
+                response = busy.call("ListGroups", 4)
+            if response.throttle_time_ms:
                 break
-        assert 0 < answer.throttle_time_ms <= 1_000
+        assert 0 < response.throttle_time_ms <= 1_000
 
 
 def test_librdkafka_sees_that_it_is_throttled(wire: Wire, server: Server, topic: Topic, client_id: str) -> None:

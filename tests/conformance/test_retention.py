@@ -45,7 +45,7 @@ def segments(server: Server, topic: str, suffix: str = ".log") -> list[int]:
 def append(wire: Wire, topic: str, age_ms: int, size: int = 10) -> None:
     """One record of that age."""
     batch = batch_of(b"v" * size, base_timestamp=NOW_MS - age_ms)
-    assert produced(wire.ask(produce(topic, batch))).error_code == 0
+    assert produced(wire.query(produce(topic, batch))).error_code == 0
 
 
 def settles(server: Server, topic: str, bases: list[int]) -> None:
@@ -66,8 +66,8 @@ def test_segments_without_a_young_record_go(server: Server, wire: Wire, create: 
     assert alter(wire, resource(TOPIC, topic, ("retention.ms", SET, str(5 * DAY_MS))))[0].error_code == 0
     settles(server, topic, [4, 5])
     started(wire, topic, 4)
-    assert fetched(wire.ask(fetch(topic, 3))).error_code == OFFSET_OUT_OF_RANGE
-    assert fetched(wire.ask(fetch(topic, 4))).log_start_offset == 4
+    assert fetched(wire.query(fetch(topic, 3))).error_code == OFFSET_OUT_OF_RANGE
+    assert fetched(wire.query(fetch(topic, 4))).log_start_offset == 4
 
 
 def test_an_old_active_segment_rolls_and_goes(server: Server, wire: Wire, create: Callable[..., Any]) -> None:
@@ -130,7 +130,7 @@ def test_a_compacted_log_is_deleted_from_where_its_policy_says_both(
     topic = create(**policy, **{"segment.ms": str(DAY_MS), "retention.ms": "-1"}).name
     for age_days in (8, 6, 4, 2):
         batch = keyed(b"%d" % age_days, age_days * DAY_MS)
-        assert produced(wire.ask(produce(topic, batch))).error_code == 0
+        assert produced(wire.query(produce(topic, batch))).error_code == 0
     assert alter(wire, resource(TOPIC, topic, ("retention.ms", SET, str(5 * DAY_MS))))[0].error_code == 0
     started(wire, topic, 2)
 

@@ -36,13 +36,13 @@ PASSWORD = "alice secret"
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[tuple[str, str]]:
     """The listener of SASL, and the plain one, of a server in which alice has every mechanism."""
-    with sasl_server(AGAINST_KAFKA) as (asked, plain):
+    with sasl_server(AGAINST_KAFKA) as (requested, plain):
         with Admin(plain) as admin:
             for mechanism in MECHANISMS[1:]:
                 admin.alter_scram_user("alice", give=ScramPassword(mechanism, PASSWORD, 8192))
             known = {"alice": dict.fromkeys(MECHANISMS[1:], 8192)}
             wait_until(lambda: admin.describe_scram_users() == known, within=60, what="the user is known")
-        yield asked, plain
+        yield requested, plain
 
 
 def produce(client: str, address: str, mechanism: str, password: str) -> None:
@@ -121,9 +121,9 @@ def test_a_password_is_taken_in_every_version(addresses: tuple[str, str], versio
 
 def test_a_mechanism_that_there_is_not_is_answered_with_those_that_there_are(addresses: tuple[str, str]) -> None:
     with Wire(addresses[0]) as wire:
-        answer = handshake(wire, "CRAM-MD5")
-        assert answer.error_code == UNSUPPORTED_SASL_MECHANISM
-        assert sorted(answer.mechanisms) == sorted(MECHANISMS)
+        response = handshake(wire, "CRAM-MD5")
+        assert response.error_code == UNSUPPORTED_SASL_MECHANISM
+        assert sorted(response.mechanisms) == sorted(MECHANISMS)
         assert wire.is_closed_by_peer()
 
 
@@ -131,9 +131,9 @@ def test_a_mechanism_that_there_is_not_is_answered_with_those_that_there_are(add
 def test_a_wrong_password_and_a_user_that_there_is_not_are_one(addresses: tuple[str, str], name: str) -> None:
     with Wire(addresses[0]) as wire:
         handshake(wire, "PLAIN")
-        answer = token(wire, b"\0" + name.encode() + b"\0wrong")
-        assert answer.error_code == SASL_AUTHENTICATION_FAILED
-        assert answer.error_message == "Authentication failed: Invalid username or password"
+        response = token(wire, b"\0" + name.encode() + b"\0wrong")
+        assert response.error_code == SASL_AUTHENTICATION_FAILED
+        assert response.error_message == "Authentication failed: Invalid username or password"
         assert wire.is_closed_by_peer()
 
 
@@ -149,9 +149,9 @@ def test_a_wrong_proof_is_refused(addresses: tuple[str, str], other: dict[str, s
         challenge = token(wire, first.encode())
         assert challenge.error_code == NONE
         password = PASSWORD if other else "wrong"
-        answer = token(wire, scram_last("SCRAM-SHA-256", password, first, challenge.auth_bytes.decode(), **other))
-        assert answer.error_code == SASL_AUTHENTICATION_FAILED
-        assert answer.error_message == (
+        response = token(wire, scram_last("SCRAM-SHA-256", password, first, challenge.auth_bytes.decode(), **other))
+        assert response.error_code == SASL_AUTHENTICATION_FAILED
+        assert response.error_message == (
             "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
         )
         assert wire.is_closed_by_peer()
@@ -178,9 +178,9 @@ def test_sasl_where_nobody_asks_for_it_is_an_illegal_state(addresses: tuple[str,
             handshake(wire, "PLAIN")
             token(wire, b"\0alice\0alice secret")
         assert handshake(wire, "PLAIN").error_code == ILLEGAL_SASL_STATE
-        answer = token(wire, b"\0alice\0alice secret")
-        assert answer.error_code == ILLEGAL_SASL_STATE
-        assert answer.error_message == "SaslAuthenticate request received after successful authentication"
+        response = token(wire, b"\0alice\0alice secret")
+        assert response.error_code == ILLEGAL_SASL_STATE
+        assert response.error_message == "SaslAuthenticate request received after successful authentication"
         assert wire.call("Metadata", 9, topics=[]).brokers, "the connection goes on"
 
 
@@ -228,6 +228,6 @@ def test_a_refused_bare_token_is_answered_by_nothing_but_the_end(addresses: tupl
 
 def test_an_unknown_mechanism_has_no_tokens(addresses: tuple[str, str]) -> None:
     with Wire(addresses[0]) as wire:
-        answer = bare_handshake(wire, "CRAM-MD5")
-        assert answer.error_code == UNSUPPORTED_SASL_MECHANISM
+        response = bare_handshake(wire, "CRAM-MD5")
+        assert response.error_code == UNSUPPORTED_SASL_MECHANISM
         assert wire.is_closed_by_peer()

@@ -203,9 +203,9 @@ def test_a_user_does_what_entries_allow_on_every_broker(cluster: Cluster, certif
 
 
 def test_no_port_of_a_node_speaks_plaintext(cluster: Cluster) -> None:
-    answers = {port: knock(port) for port in ports_of(cluster)}
-    assert len(answers) == 6
-    assert not any(answers.values()), "a Kafka response, and no alert of TLS"
+    responses = {port: knock(port) for port in ports_of(cluster)}
+    assert len(responses) == 6
+    assert not any(responses.values()), "a Kafka response, and no alert of TLS"
 
 
 def ports_of(cluster: Cluster) -> list[int]:
@@ -223,10 +223,10 @@ def knock(port: int) -> bool:
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         connection.sendall(API_VERSIONS)
         try:
-            answer = connection.recv(8)
+            response = connection.recv(8)
         except ConnectionResetError:
             return False
-    return len(answer) == 8 and answer[4:] == (1).to_bytes(4)
+    return len(response) == 8 and response[4:] == (1).to_bytes(4)
 
 
 def test_a_node_that_nobody_vouches_for_is_said_and_let_in_with_a_new_certificate(

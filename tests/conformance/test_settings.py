@@ -251,7 +251,7 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 @pytest.mark.java
 def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     def faults(kind: str, table: list[Configs]) -> list[str | None]:
-        return [oracle.ask(kind, configs=configs).get("fault") for configs in table]
+        return [oracle.query(kind, configs=configs).get("fault") for configs in table]
 
     for kind, table in REFUSED:
         taken = [configs for configs, said in zip(table, faults(kind, table), strict=True) if said is None]
@@ -265,7 +265,7 @@ def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
 @pytest.mark.java
 def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
     def said(kind: str, configs: Configs) -> str | None:
-        return oracle.ask(kind, configs=configs).get("fault")
+        return oracle.query(kind, configs=configs).get("fault")
 
     taken = [configs for kind, configs in REFUSED_AS_ALL_CHANGES if said(kind, configs) is None]
     refused = [(configs, words) for kind, configs in TAKEN_AS_ALL_CHANGES if (words := said(kind, configs)) is not None]
@@ -276,12 +276,12 @@ def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> Non
 def test_every_key_that_kafka_lets_change_is_taken_where_kafka_takes_it(oracle: java_oracle.JavaOracle) -> None:
     differing = []
     refused_here = set()
-    types = oracle.ask("dynamic")
+    types = oracle.query("dynamic")
     assert len(types) > 100
     for name, kind in types.items():
         configs = {name: VALUES.get(name, OF_TYPE.get(kind, "x"))}
         for level in ("own", "default"):
-            theirs, ours = oracle.ask(level, configs=configs).get("fault"), fault(level, configs)
+            theirs, ours = oracle.query(level, configs=configs).get("fault"), fault(level, configs)
             if name in REFUSED_WHATEVER_THE_VALUE and ours is not None:
                 refused_here.add(name)
             elif (theirs is None) != (ours is None):

@@ -35,7 +35,7 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def asking() -> Iterator[Broker]:
+def querying() -> Iterator[Broker]:
     yield from encrypted(listener_settings(SERVER, AUTHORITY, "required"))
 
 
@@ -101,8 +101,8 @@ def test_kafka_python_reads_what_it_wrote(broker: Broker, trust: Path) -> None:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_both_versions_are_spoken(broker: Broker, trust: Path, version: ssl.TLSVersion) -> None:
-    answer = knock(broker, trust, minimum_version=version, maximum_version=version)
-    assert struct.unpack(">i", answer[4:]) == (7,)
+    response = knock(broker, trust, minimum_version=version, maximum_version=version)
+    assert struct.unpack(">i", response[4:]) == (7,)
 
 
 @pytest.mark.parametrize("name", ["localhost", "broker.example", "xn--bcher-kva.example", "x" * 63 + ".example", None])
@@ -121,9 +121,9 @@ def test_a_client_that_speaks_plaintext_is_said_and_closed(broker: Broker, caplo
     caplog.set_level(logging.WARNING)
     with socket.create_connection(address(broker), timeout=60) as plain:
         plain.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))
-        answer = b"".join(iter(lambda: plain.recv(64), b""))
+        response = b"".join(iter(lambda: plain.recv(64), b""))
     # An alert, and the end.
-    assert answer[:1] == b"\x15"
+    assert response[:1] == b"\x15"
     said(caplog, "what it sent is no TLS")
 
 
@@ -138,9 +138,9 @@ def test_a_client_that_speaks_tls_to_plaintext_is_said_and_closed(caplog: pytest
     said(caplog, "It begins as TLS does")
 
 
-def test_a_certificate_of_the_authority_is_let_in(asking: Broker, trust: Path, tmp_path: Path) -> None:
-    answer = knock(asking, trust, ALICE.write_pem(tmp_path / "alice.pem"))
-    assert struct.unpack(">i", answer[4:]) == (7,)
+def test_a_certificate_of_the_authority_is_let_in(querying: Broker, trust: Path, tmp_path: Path) -> None:
+    response = knock(querying, trust, ALICE.write_pem(tmp_path / "alice.pem"))
+    assert struct.unpack(">i", response[4:]) == (7,)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_certificate_of_the_authority_is_let_in(asking: Broker, trust: Path, t
     ids=["another authority", "expired", "not yet valid", "none"],
 )
 def test_other_certificates_are_not(
-    asking: Broker,
+    querying: Broker,
     trust: Path,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -166,7 +166,7 @@ def test_other_certificates_are_not(
     path = None if identity is None else identity.write_pem(tmp_path / "shown.pem")
     # In TLS 1.3 a client learns of that with its first read.
     with contextlib.suppress(ssl.SSLError, ConnectionError):
-        assert knock(asking, trust, path) == b""
+        assert knock(querying, trust, path) == b""
     said(caplog, why)
 
 

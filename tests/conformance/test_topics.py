@@ -36,8 +36,8 @@ def item(name: str, partitions: int = 1, replication: int = 1, **more: Any) -> d
 
 def create_topics(wire: Wire, *items: dict[str, Any], version: int = 7, validate_only: bool = False) -> dict[str, Any]:
     """The answers by topic name."""
-    answer = wire.call("CreateTopics", version, topics=list(items), timeout_ms=10_000, validate_only=validate_only)
-    return {topic.name: topic for topic in answer.topics}
+    response = wire.call("CreateTopics", version, topics=list(items), timeout_ms=10_000, validate_only=validate_only)
+    return {topic.name: topic for topic in response.topics}
 
 
 def delete_topics(wire: Wire, version: int, *, names: tuple[str, ...] = (), ids: tuple[Any, ...] = ()) -> list[Any]:
@@ -50,8 +50,8 @@ def delete_topics(wire: Wire, version: int, *, names: tuple[str, ...] = (), ids:
 
 def describe(wire: Wire, name: str, *, version: int = 12, create: bool = False) -> Any:
     """One topic of a Metadata answer by name."""
-    answer = wire.call("Metadata", version, topics=[{"name": name}], allow_auto_topic_creation=create)
-    return answer.topics[0]
+    response = wire.call("Metadata", version, topics=[{"name": name}], allow_auto_topic_creation=create)
+    return response.topics[0]
 
 
 def exists(wire: Wire, name: str) -> bool:
@@ -106,27 +106,27 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_item_is_refused_and_the_right_one_beside_it_is_made(wire: Wire, topic_name: str, what: str) -> None:
     wrong, code = WRONG[what]
-    answers = create_topics(wire, wrong, item(topic_name))
-    assert answers[wrong["name"]].error_code == code, answers[wrong["name"]]
-    assert answers[wrong["name"]].error_message
-    assert answers[topic_name].error_code == 0
+    responses = create_topics(wire, wrong, item(topic_name))
+    assert responses[wrong["name"]].error_code == code, responses[wrong["name"]]
+    assert responses[wrong["name"]].error_message
+    assert responses[topic_name].error_code == 0
 
 
 def test_a_topic_that_is_there_already_is_reported(wire: Wire, topic: Topic) -> None:
-    answer = create_topics(wire, item(topic.name))[topic.name]
-    assert answer.error_code == TOPIC_ALREADY_EXISTS
-    assert topic.name in answer.error_message
+    response = create_topics(wire, item(topic.name))[topic.name]
+    assert response.error_code == TOPIC_ALREADY_EXISTS
+    assert topic.name in response.error_message
 
 
 def test_a_topic_named_twice_in_one_request_is_not_made(wire: Wire, topic_name: str) -> None:
-    answers = create_topics(wire, item(topic_name), item(topic_name, 2))
-    assert answers[topic_name].error_code == INVALID_REQUEST
+    responses = create_topics(wire, item(topic_name), item(topic_name, 2))
+    assert responses[topic_name].error_code == INVALID_REQUEST
     assert not exists(wire, topic_name)
 
 
 def test_the_metadata_topic_cannot_be_made(wire: Wire) -> None:
-    answer = create_topics(wire, item("__cluster_metadata"))["__cluster_metadata"]
-    assert (answer.error_code, answer.error_message) == (TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    response = create_topics(wire, item("__cluster_metadata"))["__cluster_metadata"]
+    assert (response.error_code, response.error_message) == (TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 def test_names_that_differ_in_dot_and_underscore_collide(wire: Wire, topic_name: str) -> None:
@@ -135,15 +135,15 @@ def test_names_that_differ_in_dot_and_underscore_collide(wire: Wire, topic_name:
 
 
 def test_validate_only_makes_nothing(wire: Wire, topic_name: str) -> None:
-    answer = create_topics(wire, item(topic_name, 5), validate_only=True)[topic_name]
-    assert (answer.error_code, answer.num_partitions) == (0, 5)
+    response = create_topics(wire, item(topic_name, 5), validate_only=True)[topic_name]
+    assert (response.error_code, response.num_partitions) == (0, 5)
     assert not exists(wire, topic_name)
 
 
 def test_minus_one_asks_for_the_brokers_defaults(server: Server, wire: Wire, topic_name: str) -> None:
-    answer = create_topics(wire, item(topic_name, -1, -1))[topic_name]
-    assert (answer.error_code, answer.num_partitions) == (0, 1)
-    assert answer.replication_factor == len(server.brokers)
+    response = create_topics(wire, item(topic_name, -1, -1))[topic_name]
+    assert (response.error_code, response.num_partitions) == (0, 1)
+    assert response.replication_factor == len(server.brokers)
 
 
 def test_a_manual_assignment_is_kept(wire: Wire, topic_name: str) -> None:
@@ -157,18 +157,18 @@ def test_a_manual_assignment_is_kept(wire: Wire, topic_name: str) -> None:
 @pytest.mark.parametrize("version", range(14))
 def test_every_version_describes(server: Server, wire: Wire, create: Callable[..., Topic], version: int) -> None:
     topic = create(partitions=2)
-    answer = wire.call("Metadata", version, topics=[{"name": topic.name}], allow_auto_topic_creation=False)
-    (described,) = answer.topics
-    assert sorted(broker.node_id for broker in answer.brokers) == list(server.brokers)
+    response = wire.call("Metadata", version, topics=[{"name": topic.name}], allow_auto_topic_creation=False)
+    (described,) = response.topics
+    assert sorted(broker.node_id for broker in response.brokers) == list(server.brokers)
     assert (described.error_code, described.name, described.is_internal) == (0, topic.name, False)
     assert sorted(part.partition_index for part in described.partitions) == [0, 1]
     for part in described.partitions:
         assert (part.error_code, part.leader_id) == (0, server.brokers[0])
         assert list(part.replica_nodes) == sorted(part.isr_nodes) == list(server.brokers)
     if version >= 1:
-        assert answer.controller_id in server.brokers
+        assert response.controller_id in server.brokers
     if version >= 2:
-        assert answer.cluster_id
+        assert response.cluster_id
     if version >= 10:
         assert described.topic_id == topic.id
 
@@ -210,8 +210,8 @@ def test_kafkas_own_topics_are_made_by_their_settings_when_metadata_asks_first(n
         describe(wire, name, create=True)
         wait_until(lambda: exists(wire, name), within=60, what="the topic is shown")
         assert len(describe(wire, name).partitions) == 4
-        asked = [{"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}]
-        (described,) = wire.call("DescribeConfigs", 4, resources=asked).results
+        requested = [{"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}]
+        (described,) = wire.call("DescribeConfigs", 4, resources=requested).results
         assert [entry.value for entry in described.configs] == ["compact"]
 
 
@@ -246,16 +246,16 @@ def test_a_name_that_cannot_be_is_refused_by_metadata(wire: Wire) -> None:
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_every_version_deletes(wire: Wire, topic: Topic, version: int) -> None:
-    (answer,) = delete_topics(wire, version, names=(topic.name,))
-    assert (answer.error_code, answer.name) == (0, topic.name)
+    (response,) = delete_topics(wire, version, names=(topic.name,))
+    assert (response.error_code, response.name) == (0, topic.name)
     wait_until(lambda: not exists(wire, topic.name), within=60, what="the topic is gone")
-    part = produced(wire.ask(produce(topic.name, BATCH)))
+    part = produced(wire.query(produce(topic.name, BATCH)))
     assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_topic_is_deleted_by_its_id_and_unknown_ones_are_reported(wire: Wire, topic: Topic) -> None:
-    answers = delete_topics(wire, 6, names=("no-such-topic",), ids=(topic.id, uuid.uuid4()))
-    codes = {(answer.name or "nameless"): answer.error_code for answer in answers}
+    responses = delete_topics(wire, 6, names=("no-such-topic",), ids=(topic.id, uuid.uuid4()))
+    codes = {(response.name or "nameless"): response.error_code for response in responses}
     assert codes == {"no-such-topic": UNKNOWN_TOPIC_OR_PARTITION, topic.name: 0, "nameless": UNKNOWN_TOPIC_ID}
 
 
@@ -265,21 +265,21 @@ def test_a_topic_named_twice_in_one_request_is_not_deleted(wire: Wire, topic: To
         (6, (), (topic.id, topic.id), "Duplicate topic id."),
         (6, (topic.name,), (topic.id,), "The provided topic name maps to an ID that was already supplied."),
     ):
-        (answer,) = delete_topics(wire, version, names=names, ids=ids)
-        assert (answer.error_code, answer.error_message, answer.name) == (INVALID_REQUEST, words, topic.name)
+        (response,) = delete_topics(wire, version, names=names, ids=ids)
+        assert (response.error_code, response.error_message, response.name) == (INVALID_REQUEST, words, topic.name)
     assert exists(wire, topic.name)
 
 
 def test_a_topic_made_again_has_another_id_and_an_empty_log(wire: Wire, create: Callable[..., Topic]) -> None:
     first = create()
-    assert produced(wire.ask(produce(first.name, BATCH))).error_code == 0
+    assert produced(wire.query(produce(first.name, BATCH))).error_code == 0
     assert delete_topics(wire, 6, names=(first.name,))[0].error_code == 0
     wait_until(lambda: not exists(wire, first.name), within=60, what="the topic is gone")
     second = create(first.name)
     assert second.id != first.id
-    part = fetched(wire.ask(fetch(second.name)))
+    part = fetched(wire.query(fetch(second.name)))
     assert (part.error_code, part.high_watermark) == (0, 0)
-    old = fetched(wire.ask(fetch("", version=13, topic_id=first.id)))
+    old = fetched(wire.query(fetch("", version=13, topic_id=first.id)))
     assert old.error_code == UNKNOWN_TOPIC_ID
 
 
@@ -290,6 +290,6 @@ def test_the_offsets_topic_that_a_client_asks_for_is_made_as_the_brokers_would_m
         wait_until(lambda: exists(wire, name), within=60, what="the topic is shown")
         made = describe(wire, name)
         assert (made.is_internal, len(made.partitions)) == (True, 3)
-        asked = {"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}
-        (found,) = wire.call("DescribeConfigs", 4, resources=[asked]).results
+        requested = {"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]}
+        (found,) = wire.call("DescribeConfigs", 4, resources=[requested]).results
         assert [(entry.name, entry.value) for entry in found.configs] == [("cleanup.policy", "compact")]

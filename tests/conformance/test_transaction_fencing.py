@@ -143,7 +143,7 @@ def test_a_producer_bumps_its_own_epoch_once(producer: NewProducer, version: int
     first = producer().init()
     known = {"producer_id": first.producer_id, "epoch": first.epoch}
     for _ in range(2):  # The second is the same request again, as after a lost answer.
-        bumped = first.ask_init(version, **known)
+        bumped = first.query_init(version, **known)
         assert (bumped.error_code, bumped.producer_id, bumped.producer_epoch) == (OK, first.producer_id, 1)
 
 
@@ -154,9 +154,9 @@ def test_a_producer_that_was_fenced_does_not_bump(producer: NewProducer, version
     known = {"producer_id": first.producer_id, "epoch": first.epoch}
     for _ in range(2):
         Transactional(first.wire, first.id).init()
-    assert first.ask_init(version, **known).error_code == fenced
-    assert first.ask_init(version, **known | {"epoch": 7}).error_code == fenced
-    assert first.ask_init(version, producer_id=NOBODYS_PRODUCER_ID, epoch=2).error_code == fenced
+    assert first.query_init(version, **known).error_code == fenced
+    assert first.query_init(version, **known | {"epoch": 7}).error_code == fenced
+    assert first.query_init(version, producer_id=NOBODYS_PRODUCER_ID, epoch=2).error_code == fenced
     after = first.describe()
     assert (after.producer_id, after.producer_epoch) == (first.producer_id, 2)
 
@@ -189,14 +189,14 @@ def test_a_new_epoch_begins_at_sequence_zero(producer: NewProducer, topic: Topic
 
 
 def test_an_id_that_the_coordinator_forgot_gets_a_new_producer_id(producer: NewProducer) -> None:
-    given = producer().ask_init(producer_id=NOBODYS_PRODUCER_ID, epoch=3)
+    given = producer().query_init(producer_id=NOBODYS_PRODUCER_ID, epoch=3)
     assert (given.error_code, given.producer_epoch) == (OK, 0)
     assert given.producer_id != NOBODYS_PRODUCER_ID
 
 
 def test_producer_id_and_epoch_are_given_together(producer: NewProducer) -> None:
     for known in ({"producer_id": 7}, {"epoch": 4}):
-        assert producer().ask_init(**known).error_code == INVALID_REQUEST
+        assert producer().query_init(**known).error_code == INVALID_REQUEST
 
 
 # ---------------------------------------------------------------------------------------------- markers from outside

@@ -345,6 +345,6 @@ def joined(wire: Wire, group: str, member: str, *topics: str, epoch: int = 0) ->
         topic_partitions=[],
     )
     wire.send_frame(header(68, 1, 848, flexible=True) + encode(first, 1))
-    answer, _ = decode(ConsumerGroupHeartbeatResponse, wire.read_frame(), 1, 5)
-    assert answer.error_code == OK, answer
-    return int(answer.member_epoch)
+    response, _ = decode(ConsumerGroupHeartbeatResponse, wire.read_frame(), 1, 5)
+    assert response.error_code == OK, response
+    return int(response.member_epoch)

@@ -95,8 +95,8 @@ def test_who_was_timed_out_begins_anew_by_its_id_and_epoch(sender: Transactional
 
 
 def test_the_longest_timeout_is_the_settings(sender: Transactional) -> None:
-    assert sender.ask_init(timeout_ms=60_001).error_code == INVALID_TRANSACTION_TIMEOUT
-    assert sender.ask_init(timeout_ms=60_000).error_code == OK
+    assert sender.query_init(timeout_ms=60_001).error_code == INVALID_TRANSACTION_TIMEOUT
+    assert sender.query_init(timeout_ms=60_000).error_code == OK
 
 
 def test_an_id_that_is_silent_expires(sender: Transactional, topic: Topic) -> None:
@@ -139,9 +139,10 @@ def at_level(wire: Wire) -> Iterator[Callable[[int], None]]:
     """Sets the level of `transaction.version`, which is 2 again behind the test."""
 
     def level() -> int:
-        answer = wire.call("ApiVersions", 3, client_software_name="claims", client_software_version="1")
+        response = wire.call("ApiVersions", 3, client_software_name="claims", client_software_version="1")
         return max(
-            (one.max_version_level for one in answer.finalized_features if one.name == "transaction.version"), default=0
+            (one.max_version_level for one in response.finalized_features if one.name == "transaction.version"),
+            default=0,
         )
 
     def set_level(wanted: int) -> None:
@@ -149,8 +150,8 @@ def at_level(wire: Wire) -> Iterator[Callable[[int], None]]:
             return
         kind = SAFE_DOWNGRADE if wanted < level() else UPGRADE
         update = {"feature": "transaction.version", "max_version_level": wanted, "upgrade_type": kind}
-        answer = wire.call("UpdateFeatures", 1, timeout_ms=10_000, feature_updates=[update], validate_only=False)
-        assert answer.error_code == OK, answer
+        response = wire.call("UpdateFeatures", 1, timeout_ms=10_000, feature_updates=[update], validate_only=False)
+        assert response.error_code == OK, response
         wait_until(lambda: level() == wanted, within=60, what=f"transaction.version is {wanted}")
 
     yield set_level

@@ -43,10 +43,10 @@ NewProducer = Callable[[], Transactional]
 
 
 def test_brokers_say_that_transactions_have_their_second_version(wire: Wire) -> None:
-    answer = wire.call("ApiVersions", 3, client_software_name="claims", client_software_version="1")
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    response = wire.call("ApiVersions", 3, client_software_name="claims", client_software_version="1")
+    levels = {one.name: one.max_version_level for one in response.finalized_features}
     assert levels.get("transaction.version") == 2
-    served = {one.api_key: one.max_version for one in wire.ask(request("ApiVersions", 0)).api_keys}
+    served = {one.api_key: one.max_version for one in wire.query(request("ApiVersions", 0)).api_keys}
     keys = (0, 22, 24, 25, 26, 27, 28, 61, 65, 66)
     assert {key: served[key] for key in keys} == {
         0: 13,
@@ -124,7 +124,7 @@ def test_brokers_add_partitions_for_their_producers(
 def test_brokers_ask_about_many_transactions_at_once(producer: NewProducer, topic: Topic, wire: Wire) -> None:
     open_one, empty_one = producer().init(), producer().init()
     open_one.add(topic.name)
-    asked = [
+    requested = [
         {
             "transactional_id": one.id,
             "producer_id": one.producer_id,
@@ -134,10 +134,10 @@ def test_brokers_ask_about_many_transactions_at_once(producer: NewProducer, topi
         }
         for one in (open_one, empty_one)
     ]
-    answer = wire.call("AddPartitionsToTxn", 5, transactions=asked)
+    response = wire.call("AddPartitionsToTxn", 5, transactions=requested)
     codes = {
         one.transactional_id: one.topic_results[0].results_by_partition[0].partition_error_code
-        for one in answer.results_by_transaction
+        for one in response.results_by_transaction
     }
     assert codes == {open_one.id: OK, empty_one.id: TRANSACTION_ABORTABLE}
     open_one.end(ABORT)
@@ -177,13 +177,13 @@ def test_an_end_that_is_sent_again_gets_the_same_answer(producer: NewProducer, t
         sender = producer().init()
         sender.write(topic.name, version=12)
         assert sender.end(committed, 5) == OK
-        again = sender.ask_end(committed, 5, epoch=0)
+        again = sender.query_end(committed, 5, epoch=0)
         assert (again.error_code, again.producer_id, again.producer_epoch) == (OK, sender.producer_id, 1)
         sender.wait_for("CompleteCommit" if committed else "CompleteAbort")
-        again = sender.ask_end(committed, 5, epoch=0)
+        again = sender.query_end(committed, 5, epoch=0)
         assert (again.error_code, again.producer_id, again.producer_epoch) == (OK, sender.producer_id, 1)
-        assert sender.ask_end(not committed, 5, epoch=0).error_code == INVALID_TXN_STATE
-        assert sender.ask_end(committed, 4, epoch=0).error_code == PRODUCER_FENCED
+        assert sender.query_end(not committed, 5, epoch=0).error_code == INVALID_TXN_STATE
+        assert sender.query_end(committed, 4, epoch=0).error_code == PRODUCER_FENCED
 
 
 @pytest.mark.parametrize("version", [11, 12])
@@ -218,9 +218,13 @@ def test_a_first_batch_begins_at_sequence_zero(producer: NewProducer, create: Ca
 def test_an_abort_without_a_transaction_bumps_and_a_commit_does_not(producer: NewProducer) -> None:
     sender = producer().init()
     for epoch in range(2):
-        assert sender.ask_end(COMMIT, 5).error_code == INVALID_TXN_STATE
-        answer = sender.ask_end(ABORT, 5, epoch=epoch)
-        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (OK, sender.producer_id, epoch + 1)
+        assert sender.query_end(COMMIT, 5).error_code == INVALID_TXN_STATE
+        response = sender.query_end(ABORT, 5, epoch=epoch)
+        assert (response.error_code, response.producer_id, response.producer_epoch) == (
+            OK,
+            sender.producer_id,
+            epoch + 1,
+        )
         sender.epoch = epoch + 1
 
 
@@ -252,7 +256,7 @@ def test_what_is_not_one_whole_batch_begins_nothing(
     who = {"producer_id": sender.producer_id, "producer_epoch": sender.epoch, "base_sequence": 0}
     harmed = produce(topic.name, harm(batch_of(b"x", attributes=TRANSACTIONAL, **who)), version=12)
     harmed.transactional_id = sender.id
-    assert produced(sender.wire.ask(harmed)).error_code == INVALID_RECORD
+    assert produced(sender.wire.query(harmed)).error_code == INVALID_RECORD
     assert sender.describe().transaction_state == "Empty"
 
 
@@ -265,9 +269,9 @@ def listed(wire: Wire, version: int = 2, **filters: Any) -> list[tuple[str, str]
         made["duration_filter"] = -1
     if version >= 2:
         made["transactional_id_pattern"] = None
-    answer = wire.call("ListTransactions", version, **made | filters)
-    assert answer.error_code == OK, answer
-    return [(one.transactional_id, one.transaction_state) for one in answer.transaction_states]
+    response = wire.call("ListTransactions", version, **made | filters)
+    assert response.error_code == OK, response
+    return [(one.transactional_id, one.transaction_state) for one in response.transaction_states]
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -284,8 +288,8 @@ def test_transactions_are_listed_by_state_and_producer_id(producer: NewProducer,
 
 def test_a_state_that_nobody_knows_is_named(wire: Wire, producer: NewProducer) -> None:
     producer()
-    answer = wire.call("ListTransactions", 0, state_filters=["Ongoing", "Nonsense"], producer_id_filters=[])
-    assert (answer.error_code, answer.unknown_state_filters) == (OK, ["Nonsense"])
+    response = wire.call("ListTransactions", 0, state_filters=["Ongoing", "Nonsense"], producer_id_filters=[])
+    assert (response.error_code, response.unknown_state_filters) == (OK, ["Nonsense"])
 
 
 def test_transactions_are_listed_by_pattern(producer: NewProducer, wire: Wire) -> None:
@@ -307,13 +311,13 @@ def test_transactions_are_listed_by_their_age(producer: NewProducer, topic: Topi
 
 
 def test_producers_of_partitions_that_are_not_there_are_not_described(wire: Wire, topic: Topic) -> None:
-    asked = [{"name": "no-such-topic", "partition_indexes": [0]}, {"name": topic.name, "partition_indexes": [9]}]
-    answer = wire.call("DescribeProducers", 0, topics=asked)
-    assert [one.partitions[0].error_code for one in answer.topics] == [UNKNOWN_TOPIC_OR_PARTITION] * 2
+    requested = [{"name": "no-such-topic", "partition_indexes": [0]}, {"name": topic.name, "partition_indexes": [9]}]
+    response = wire.call("DescribeProducers", 0, topics=requested)
+    assert [one.partitions[0].error_code for one in response.topics] == [UNKNOWN_TOPIC_OR_PARTITION] * 2
 
 
 def test_ids_that_are_not_there_are_not_described(wire: Wire, producer: NewProducer) -> None:
     known, unknown = producer().init(), producer()
-    answer = wire.call("DescribeTransactions", 0, transactional_ids=[known.id, unknown.id])
-    codes = {one.transactional_id: one.error_code for one in answer.transaction_states}
+    response = wire.call("DescribeTransactions", 0, transactional_ids=[known.id, unknown.id])
+    codes = {one.transactional_id: one.error_code for one in response.transaction_states}
     assert codes == {known.id: OK, unknown.id: TRANSACTIONAL_ID_NOT_FOUND}

@@ -52,10 +52,10 @@ def committed(server: Server, topic: Topic, count: int) -> list[bytes]:
 @pytest.mark.parametrize("version", range(1, 7))
 def test_the_coordinator_of_a_transaction_is_found(wire: Wire, version: int) -> None:
     named = {"key": "t"} if version < 4 else {"coordinator_keys": ["t", "u"]}
-    answer = wire.call("FindCoordinator", version, key_type=TRANSACTION, **named)
-    for found in [answer] if version < 4 else answer.coordinators:
+    response = wire.call("FindCoordinator", version, key_type=TRANSACTION, **named)
+    for found in [response] if version < 4 else response.coordinators:
         assert (found.error_code, found.node_id >= 0, found.host != "") == (0, True, True)
-    assert version < 4 or [found.key for found in answer.coordinators] == ["t", "u"]
+    assert version < 4 or [found.key for found in response.coordinators] == ["t", "u"]
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -137,14 +137,14 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 @pytest.mark.java
 def test_kafkas_own_producer_and_admin(oracle: java_oracle.JavaOracle, server: Server, topic: Topic) -> None:
     for what in ("init", "fence", "init"):
-        tried = oracle.ask(what, servers=server.bootstrap_servers, id=f"id of {topic.name}")
+        tried = oracle.query(what, servers=server.bootstrap_servers, id=f"id of {topic.name}")
         assert (tried["class"], tried["message"]) == ("", ""), what
 
 
 @pytest.mark.java
 def test_kafkas_own_producer_with_records(oracle: java_oracle.JavaOracle, server: Server, topic: Topic) -> None:
     named = {"id": f"id of {topic.name}", "topic": topic.name}
-    tried = oracle.ask("records", servers=server.bootstrap_servers, **named)
+    tried = oracle.query("records", servers=server.bootstrap_servers, **named)
     assert tried["class"] == "ProducerFencedException", tried
     assert committed(server, topic, 3) == [b"a", b"c", b"d"]
 

@@ -51,9 +51,9 @@ def test_every_version_finds_the_coordinator_of_an_id(
     wire: Wire, producer: NewProducer, server: Server, version: int
 ) -> None:
     name = producer().id
-    asked = {"key": name} if version < 4 else {"coordinator_keys": [name]}
-    answer = wire.call("FindCoordinator", version, key_type=1, **asked)
-    found = answer if version < 4 else answer.coordinators[0]
+    requested = {"key": name} if version < 4 else {"coordinator_keys": [name]}
+    response = wire.call("FindCoordinator", version, key_type=1, **requested)
+    found = response if version < 4 else response.coordinators[0]
     assert (found.error_code, found.node_id) == (OK, server.brokers[0])
     assert f"{found.host}:{found.port}" == server.bootstrap_servers
 
@@ -74,7 +74,7 @@ def test_ids_have_producer_ids_of_their_own(producer: NewProducer, wire: Wire) -
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 def test_a_timeout_outside_of_the_brokers_range_is_refused(producer: NewProducer, timeout_ms: int) -> None:
-    refused = producer().ask_init(timeout_ms=timeout_ms)
+    refused = producer().query_init(timeout_ms=timeout_ms)
     assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (INVALID_TRANSACTION_TIMEOUT, -1, -1)
 
 
@@ -84,7 +84,7 @@ def test_the_longest_timeout_is_the_brokers(producer: NewProducer) -> None:
 
 def test_an_empty_id_is_refused(wire: Wire, producer: NewProducer) -> None:
     producer()
-    assert Transactional(wire, "").ask_init().error_code == INVALID_REQUEST
+    assert Transactional(wire, "").query_init().error_code == INVALID_REQUEST
 
 
 def test_an_id_that_was_never_initialised_has_no_transaction(producer: NewProducer, topic: Topic) -> None:
@@ -119,7 +119,7 @@ def test_a_partition_may_be_added_twice(producer: NewProducer, topic: Topic) -> 
 
 def test_one_unknown_partition_keeps_all_out(producer: NewProducer, create: Callable[..., Topic]) -> None:
     topic, sender = create(partitions=2), producer().init()
-    found = sender.ask_add([{"name": topic.name, "partitions": [0, 7]}, {"name": "no-such-topic", "partitions": [1]}])
+    found = sender.query_add([{"name": topic.name, "partitions": [0, 7]}, {"name": "no-such-topic", "partitions": [1]}])
     codes = {
         (one.name, part.partition_index): part.partition_error_code
         for one in found
@@ -232,12 +232,12 @@ def test_a_marker_is_a_control_batch_of_one_record(producer: NewProducer, topic:
 def test_readers_of_committed_records_stop_at_the_first_open_transaction(
     producer: NewProducer, topic: Topic, wire: Wire
 ) -> None:
-    produced(wire.ask(produce(topic.name, batch_of(b"0"))))
+    produced(wire.query(produce(topic.name, batch_of(b"0"))))
     early, late = producer().init(), producer().init()
     for one, value in ((early, b"1"), (late, b"2")):
         one.add(topic.name)
         one.write(topic.name, value)
-    produced(wire.ask(produce(topic.name, batch_of(b"3"))))
+    produced(wire.query(produce(topic.name, batch_of(b"3"))))
     late.end(COMMIT)
     late.wait_for("CompleteCommit")
     seen = see(wire, topic.name)
@@ -257,7 +257,7 @@ def test_every_version_of_fetch_knows_isolation(producer: NewProducer, topic: To
     sender.run(topic.name, b"a", committed=False)
     named = {"topic_id": topic.id} if version >= 13 else {}
     made = fetch(topic.name, version=version, isolation_level=READ_COMMITTED, **named)
-    part = fetched(wire.ask(made))
+    part = fetched(wire.query(made))
     assert (part.error_code, part.last_stable_offset) == (OK, 2)
     assert [(one.producer_id, one.first_offset) for one in part.aborted_transactions] == [(sender.producer_id, 0)]
 
@@ -330,7 +330,7 @@ def test_a_transactional_batch_needs_an_id_and_markers_are_brokers_own(
     nameless = batch_of(
         b"a", attributes=TRANSACTIONAL, producer_id=sender.producer_id, producer_epoch=0, base_sequence=0
     )
-    assert produced(wire.ask(produce(topic.name, nameless))).error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert produced(wire.query(produce(topic.name, nameless))).error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert sender.write(topic.name, attributes=48).error_code == INVALID_RECORD
     assert see(wire, topic.name, READ_UNCOMMITTED).batches == []
     sender.end(ABORT)
@@ -348,6 +348,6 @@ def test_describe_producers_says_where_a_transaction_began(producer: NewProducer
     assert (begun.producer_epoch, begun.last_sequence, begun.current_txn_start_offset) == (0, 2, 2)
     assert begun.last_timestamp > 0
     often = [{"name": topic.name, "partition_indexes": [0, 0]}, {"name": topic.name, "partition_indexes": [0]}]
-    answered = wire.call("DescribeProducers", 0, topics=often).topics
-    assert [[part.partition_index for part in one.partitions] for one in answered] == [[0]]
+    responded = wire.call("DescribeProducers", 0, topics=often).topics
+    assert [[part.partition_index for part in one.partitions] for one in responded] == [[0]]
     sender.end(ABORT)

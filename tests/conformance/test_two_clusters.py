@@ -301,12 +301,12 @@ def test_log_directories(alike: Alike, topic: str) -> None:
         """Order the partitions of the topic in a line of JSON; logs of a deleted topic may be there for a while."""
         if not line.startswith("{"):
             return line
-        answer = json.loads(line)
-        for broker in answer["brokers"]:
+        response = json.loads(line)
+        for broker in response["brokers"]:
             for directory in broker["logDirs"]:
                 own = [one for one in directory["partitions"] if one["partition"].startswith(f"{topic}-")]
                 directory["partitions"] = sorted(own, key=lambda one: one["partition"])
-        return json.dumps(answer)
+        return json.dumps(response)
 
     for cluster in alike.clusters.both():
         wait_until(partial(replicas_have_records, cluster, topic), within=_WITHIN_S, what="records in all replicas")

@@ -22,7 +22,7 @@ GROUPS, METADATA = "group.version", "metadata.version"
 Update = tuple[str, int, int]
 
 
-def ask(wire: Wire, *updates: Update, version: int = 2, validate_only: bool = True) -> Any:
+def query(wire: Wire, *updates: Update, version: int = 2, validate_only: bool = True) -> Any:
     """An answer; updates are feature, level and kind, of which version 0 has none."""
     keys = [{"feature": name, "max_version_level": level} for name, level, _ in updates]
     if version == 0:
@@ -35,8 +35,8 @@ def ask(wire: Wire, *updates: Update, version: int = 2, validate_only: bool = Tr
 
 def levels(wire: Wire) -> dict[str, int]:
     """The finalized levels as ApiVersions returns them."""
-    answer = api_versions(wire)
-    return {one.name: one.max_version_level for one in answer.finalized_features}
+    response = api_versions(wire)
+    return {one.name: one.max_version_level for one in response.finalized_features}
 
 
 def api_versions(wire: Wire) -> Any:
@@ -53,16 +53,16 @@ def supported(wire: Wire, name: str) -> tuple[int, int]:
 @pytest.mark.parametrize("version", range(3))
 def test_what_is_as_it_was_is_no_fault(wire: Wire, version: int) -> None:
     before = levels(wire)
-    answer = ask(wire, (GROUPS, 1, UPGRADE), (METADATA, before[METADATA], UPGRADE), version=version)
-    assert (answer.throttle_time_ms, answer.error_code, answer.error_message) == (0, 0, None)
+    response = query(wire, (GROUPS, 1, UPGRADE), (METADATA, before[METADATA], UPGRADE), version=version)
+    assert (response.throttle_time_ms, response.error_code, response.error_message) == (0, 0, None)
     if version < 2:
-        results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
+        results = [(one.feature, one.error_code, one.error_message) for one in response.results]
         assert results == [(GROUPS, 0, "NONE"), (METADATA, 0, "NONE")]
     assert levels(wire) == before
 
 
 def test_nothing_asked_is_no_fault(wire: Wire) -> None:
-    assert ask(wire).error_code == 0
+    assert query(wire).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_nothing_asked_is_no_fault(wire: Wire) -> None:
 )
 def test_a_level_may_fall_where_the_update_says_so(wire: Wire, update: Update) -> None:
     before = levels(wire)
-    assert ask(wire, update).error_code == 0
+    assert query(wire, update).error_code == 0
     assert levels(wire) == before, "it was only validated"
 
 
@@ -99,22 +99,22 @@ def test_a_wrong_level_is_refused_with_the_reason(wire: Wire, what: str, version
     low, high = supported(wire, METADATA)
     metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
     node = wire.call("DescribeQuorum", 1, topics=[metadata]).topics[0].partitions[0].leader_id
-    answer = ask(wire, update, version=version)
+    response = query(wire, update, version=version)
     reason = words.format(node=node, low=low, high=high)
-    assert answer.error_code == INVALID_UPDATE_VERSION
-    assert answer.error_message == f"{FAILED}Invalid update version {update[1]} for feature {update[0]}. {reason}"
-    assert not answer.results
+    assert response.error_code == INVALID_UPDATE_VERSION
+    assert response.error_message == f"{FAILED}Invalid update version {update[1]} for feature {update[0]}. {reason}"
+    assert not response.results
 
 
 def test_version_0_can_only_go_up(wire: Wire) -> None:
-    answer = wire.call(
+    response = wire.call(
         "UpdateFeatures",
         0,
         timeout_ms=10_000,
         feature_updates=[{"feature": GROUPS, "max_version_level": 0, "allow_downgrade": True}],
     )
-    assert answer.error_code == INVALID_UPDATE_VERSION
-    assert answer.error_message.endswith(NO_DOWNGRADE)
+    assert response.error_code == INVALID_UPDATE_VERSION
+    assert response.error_message.endswith(NO_DOWNGRADE)
 
 
 @pytest.mark.parametrize(
@@ -126,29 +126,29 @@ def test_version_0_can_only_go_up(wire: Wire) -> None:
 )
 def test_metadata_does_not_fall_over_a_change_of_records(wire: Wire, kind: int, words: str) -> None:
     current = levels(wire)[METADATA]
-    answer = ask(wire, (METADATA, 7, kind))
-    assert answer.error_code == INVALID_UPDATE_VERSION
-    assert answer.error_message == f"{FAILED}Unsupported metadata.version downgrade from {current} to 7. {words}"
+    response = query(wire, (METADATA, 7, kind))
+    assert response.error_code == INVALID_UPDATE_VERSION
+    assert response.error_message == f"{FAILED}Unsupported metadata.version downgrade from {current} to 7. {words}"
 
 
 def test_one_fault_refuses_all(wire: Wire) -> None:
     before = levels(wire)
-    answer = ask(wire, (GROUPS, 0, SAFE), ("nonsense", 1, UPGRADE), validate_only=False)
-    assert answer.error_code == INVALID_UPDATE_VERSION
+    response = query(wire, (GROUPS, 0, SAFE), ("nonsense", 1, UPGRADE), validate_only=False)
+    assert response.error_code == INVALID_UPDATE_VERSION
     assert levels(wire) == before
 
 
 def test_a_removed_feature_is_not_returned_and_what_it_stands_for_is_refused_until_it_is_back() -> None:
     with serving() as server, Wire(server.bootstrap_servers) as wire:
         before = api_versions(wire)
-        assert ask(wire, (GROUPS, 0, SAFE), validate_only=False).error_code == 0
+        assert query(wire, (GROUPS, 0, SAFE), validate_only=False).error_code == 0
         wait_until(lambda: GROUPS not in levels(wire), within=60, what="the feature is removed")
         assert api_versions(wire).finalized_features_epoch > before.finalized_features_epoch
         assert heartbeat(server).error_code == UNSUPPORTED_VERSION
-        refused = ask(wire, (GROUPS, 1, SAFE), validate_only=False)
+        refused = query(wire, (GROUPS, 1, SAFE), validate_only=False)
         reason = f"Invalid update version 1 for feature {GROUPS}. Can't downgrade to a newer version."
         assert (refused.error_code, refused.error_message) == (INVALID_UPDATE_VERSION, f"{FAILED}{reason}")
-        assert ask(wire, (GROUPS, 1, UPGRADE), validate_only=False).error_code == 0
+        assert query(wire, (GROUPS, 1, UPGRADE), validate_only=False).error_code == 0
         wait_until(lambda: levels(wire).get(GROUPS) == 1, within=60, what="the feature is back")
         assert heartbeat(server).error_code != UNSUPPORTED_VERSION
 

@@ -57,39 +57,39 @@ class Transactional:
 
     # -------------------------------------------------------------------------------------------------- coordinator
 
-    def ask_init(
+    def query_init(
         self, version: int = 4, *, timeout_ms: int = 60_000, producer_id: int = -1, epoch: int = -1, **more: Any
     ) -> Any:
         """InitProducerId, asked again while an earlier transaction of the id is being ended."""
         known = {"producer_id": producer_id, "producer_epoch": epoch} if version >= 3 else {}
         made = {"transactional_id": self.id, "transaction_timeout_ms": timeout_ms, **known, **more}
 
-        def answered() -> Any:
-            answer = self.wire.call("InitProducerId", version, **made)
-            return None if answer.error_code == CONCURRENT_TRANSACTIONS else answer
+        def responded() -> Any:
+            response = self.wire.call("InitProducerId", version, **made)
+            return None if response.error_code == CONCURRENT_TRANSACTIONS else response
 
-        return wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} gets a producer id")
+        return wait_until(responded, within=PATIENCE_SECONDS, what=f"{self.id} gets a producer id")
 
     def init(self, version: int = 4, **more: Any) -> Transactional:
         """Get an id and epoch, which has to succeed."""
-        answer = self.ask_init(version, **more)
-        assert answer.error_code == OK, answer
-        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        response = self.query_init(version, **more)
+        assert response.error_code == OK, response
+        self.producer_id, self.epoch = response.producer_id, response.producer_epoch
         self.sequences.clear()
         return self
 
     def add(self, topic: str, *partitions: int, version: int = 3, **who: Any) -> int:
         """AddPartitionsToTxn as clients send it (versions 0 to 3), for one topic; the error of the last partition."""
-        (found,) = self.ask_add([{"name": topic, "partitions": list(partitions or (0,))}], version, **who)
+        (found,) = self.query_add([{"name": topic, "partitions": list(partitions or (0,))}], version, **who)
         return int(found.results_by_partition[-1].partition_error_code)
 
-    def ask_add(
+    def query_add(
         self, topics: Sequence[dict[str, Any]], version: int = 3, *, producer_id: int | None = None, **who: Any
     ) -> Any:
         """The topics' results of an AddPartitionsToTxn, asked again while the last transaction is being ended."""
 
-        def answered() -> Any:
-            answer = self.wire.call(
+        def responded() -> Any:
+            response = self.wire.call(
                 "AddPartitionsToTxn",
                 version,
                 v3_and_below_transactional_id=who.get("id", self.id),
@@ -97,11 +97,11 @@ class Transactional:
                 v3_and_below_producer_epoch=who.get("epoch", self.epoch),
                 v3_and_below_topics=list(topics),
             )
-            found = answer.results_by_topic_v3_and_below
+            found = response.results_by_topic_v3_and_below
             codes = {part.partition_error_code for one in found for part in one.results_by_partition}
             return None if CONCURRENT_TRANSACTIONS in codes else found
 
-        return wait_until(answered, within=PATIENCE_SECONDS, what=f"partitions are added for {self.id}")
+        return wait_until(responded, within=PATIENCE_SECONDS, what=f"partitions are added for {self.id}")
 
     def verify(self, topic: str, *partitions: int, version: int = 5, verify_only: bool = True, **who: Any) -> list[int]:
         """AddPartitionsToTxn as brokers send it (versions 4 and 5), for one topic; its partitions' errors in order."""
@@ -112,9 +112,9 @@ class Transactional:
             "verify_only": verify_only,
             "topics": [{"name": topic, "partitions": list(partitions or (0,))}],
         }
-        answer = self.wire.call("AddPartitionsToTxn", version, transactions=[made])
-        assert answer.error_code == OK, answer
-        (result,) = answer.results_by_transaction
+        response = self.wire.call("AddPartitionsToTxn", version, transactions=[made])
+        assert response.error_code == OK, response
+        (result,) = response.results_by_transaction
         (found,) = result.topic_results
         codes = {part.partition_index: int(part.partition_error_code) for part in found.results_by_partition}
         return [codes[index] for index in sorted(codes)]
@@ -122,31 +122,33 @@ class Transactional:
     def add_offsets(self, group: str, version: int = 3, **who: Any) -> int:
         """AddOffsetsToTxn, asked again while the last transaction is being ended."""
 
-        def answered() -> tuple[int] | None:
+        def responded() -> tuple[int] | None:
             code = self.wire.call(
                 "AddOffsetsToTxn", version, transactional_id=self.id, group_id=group, **self._who(who)
             ).error_code
             return None if code == CONCURRENT_TRANSACTIONS else (code,)
 
-        return _first(wait_until(answered, within=PATIENCE_SECONDS, what=f"{group} is added for {self.id}"))
+        return _first(wait_until(responded, within=PATIENCE_SECONDS, what=f"{group} is added for {self.id}"))
 
-    def ask_end(self, committed: bool, version: int = 4, **who: Any) -> Any:
+    def query_end(self, committed: bool, version: int = 4, **who: Any) -> Any:
         """EndTxn, asked again while the transaction is being ended by an earlier one."""
 
-        def answered() -> Any:
-            answer = self.wire.call("EndTxn", version, transactional_id=self.id, committed=committed, **self._who(who))
-            return None if answer.error_code == CONCURRENT_TRANSACTIONS else answer
+        def responded() -> Any:
+            response = self.wire.call(
+                "EndTxn", version, transactional_id=self.id, committed=committed, **self._who(who)
+            )
+            return None if response.error_code == CONCURRENT_TRANSACTIONS else response
 
-        return wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} ends its transaction")
+        return wait_until(responded, within=PATIENCE_SECONDS, what=f"{self.id} ends its transaction")
 
     def end(self, committed: bool, version: int = 4, **who: Any) -> int:
         """EndTxn; after version 5 the producer goes on with the id and epoch that the answer gave."""
-        answer = self.ask_end(committed, version, **who)
-        if version >= 5 and answer.error_code == OK:
-            if answer.producer_epoch != self.epoch or answer.producer_id != self.producer_id:
+        response = self.query_end(committed, version, **who)
+        if version >= 5 and response.error_code == OK:
+            if response.producer_epoch != self.epoch or response.producer_id != self.producer_id:
                 self.sequences.clear()
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-        return int(answer.error_code)
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return int(response.error_code)
 
     def describe(self) -> Any:
         """What DescribeTransactions says of the id."""
@@ -178,16 +180,16 @@ class Transactional:
             **header,
         }
         data = [{"name": topic, "partition_data": [{"index": partition, "records": batch_of(*values, **made)}]}]
-        asked = {"transactional_id": self.id, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
+        requested = {"transactional_id": self.id, "acks": -1, "timeout_ms": 10_000, "topic_data": data}
 
-        def answered() -> Any:
-            answer = produced(self.wire.call("Produce", version, **asked))
-            return None if answer.error_code == CONCURRENT_TRANSACTIONS else answer
+        def responded() -> Any:
+            response = produced(self.wire.call("Produce", version, **requested))
+            return None if response.error_code == CONCURRENT_TRANSACTIONS else response
 
-        answer = wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} writes to {topic}-{partition}")
-        if answer.error_code == OK:
+        response = wait_until(responded, within=PATIENCE_SECONDS, what=f"{self.id} writes to {topic}-{partition}")
+        if response.error_code == OK:
             self.sequences[place] = made["base_sequence"] + len(values)
-        return answer
+        return response
 
     def run(self, topic: str, *values: bytes, committed: bool = True, partition: int = 0) -> None:
         """A whole transaction of one partition, as clients before Kafka 4.0 have it; returns when it is complete."""
@@ -220,12 +222,12 @@ class Transactional:
             "topics": [{"name": topic, "partitions": [place]}],
         }
 
-        def answered() -> tuple[int] | None:
+        def responded() -> tuple[int] | None:
             (found,) = self.wire.call("TxnOffsetCommit", version, **made).topics
             code = found.partitions[0].error_code
             return None if code == CONCURRENT_TRANSACTIONS else (code,)
 
-        return _first(wait_until(answered, within=PATIENCE_SECONDS, what=f"{self.id} commits offsets of {group}"))
+        return _first(wait_until(responded, within=PATIENCE_SECONDS, what=f"{self.id} commits offsets of {group}"))
 
     def _who(self, given: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -279,7 +281,7 @@ class Seen:
 def see(wire: Wire, topic: str, isolation_level: int = READ_COMMITTED, *, partition: int = 0, offset: int = 0) -> Seen:
     """Read a partition once, without waiting for anything."""
     made = fetch(topic, offset, partitions=(partition,), isolation_level=isolation_level)
-    part = fetched(wire.ask(made))
+    part = fetched(wire.query(made))
     assert part.error_code == OK, part
     aborted = part.aborted_transactions
     pairs = None if aborted is None else [(one.producer_id, one.first_offset) for one in aborted]
@@ -340,7 +342,7 @@ def stable_end(wire: Wire, topic: str, isolation_level: int = READ_COMMITTED, *,
         isolation_level=isolation_level,
         topics=[{"name": topic, "partitions": [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}]}],
     )
-    (found,) = wire.ask(made).topics
+    (found,) = wire.query(made).topics
     assert found.partitions[0].error_code == OK
     return int(found.partitions[0].offset)
 

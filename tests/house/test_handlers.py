@@ -61,7 +61,7 @@ EVERYWHERE = {
     "UpdateFeatures",
 }
 """The APIs that Kafka's schemas give to listeners of both roles."""
-DECIDED_WHERE_ASKED = {
+DECIDED_WHERE_REQUESTED = {
     "ApiVersions",
     "DescribeAcls",
     "DescribeCluster",
@@ -100,7 +100,7 @@ def test_an_api_is_served_on_the_listeners_that_kafka_serves_it_on() -> None:
 
 def test_what_the_active_controller_decides_is_forwarded() -> None:
     assert {api.name for api in APIS if api.forwarded} == {
-        api.name for api in APIS if api.listeners is ListenerRole.BOTH and api.name not in DECIDED_WHERE_ASKED
+        api.name for api in APIS if api.listeners is ListenerRole.BOTH and api.name not in DECIDED_WHERE_REQUESTED
     }
 
 
@@ -133,7 +133,7 @@ def test_an_api_declares_the_operations_and_resources_it_requires_or_why_there_a
     for needed in api.requires:
         assert needed.operation in OPERATIONS[needed.resource_type], "the resource has no such operation"
         is_named = needed.resource_type is CLUSTER or bool(needed.selectors)
-        assert is_named != (needed.scope is Scope.ANSWER and needed.resource_type is not CLUSTER), (
+        assert is_named != (needed.scope is Scope.RESPONSE and needed.resource_type is not CLUSTER), (
             "say by fields which resources the request names; what the answer names is none of them"
         )
 

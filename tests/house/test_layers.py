@@ -61,7 +61,7 @@ DRIVERS = {
     "pybroker/controller/quorum/transport/response_timer.py": "the time that another voter has for a response",
     "pybroker/controller/quorum/transport/secured_stream.py": "such a connection through TLS or SASL",
     "pybroker/controller/quorum/voters/voter_changes.py": "waits until a new voter has the log, and for commits",
-    "pybroker/controller/quorum/voters/voter_upkeep.py": "tries until the leader knows this voter",
+    "pybroker/controller/quorum/voters/voter_maintenance.py": "tries until the leader knows this voter",
     "pybroker/coordinator/runtime/markers.py": "waits until markers are committed, and for how long",
     "pybroker/controller/registration.py": "tries until the metadata has this controller",
 }

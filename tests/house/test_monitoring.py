@@ -18,10 +18,10 @@ OF_PROMETHEUS = {"le", "instance", "job"}
 
 def expressions() -> list[str]:
     board = json.loads(repository.text(DASHBOARD))
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    asked += [variable["query"] for variable in board["templating"]["list"]]
+    requested = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    requested += [variable["query"] for variable in board["templating"]["list"]]
     rules = re.findall(r"^ +expr: (?:\|\n((?: {10}.*\n)+)|(.*))", repository.text(RULES), re.M)
-    return asked + [block or line for block, line in rules]
+    return requested + [block or line for block, line in rules]
 
 
 @pytest.mark.parametrize("expression", expressions())

@@ -41,7 +41,7 @@ MORE = {
     "pybroker/security/acls.py:decide",
     "pybroker/security/sasl/server.py:__init__",
     "pybroker/storage/compaction/cleaner.py:__init__",
-    "pybroker/storage/upkeep.py:__init__",
+    "pybroker/storage/maintenance.py:__init__",
     "pybroker/testing/cluster.py:__init__",
     "spark/pybroker_spark/load/mix.py:build_plan",
     "spark/pybroker_spark/pipelines/ingest.py:records",

@@ -46,8 +46,8 @@ def test_every_storm_is_answered_by_a_broker(broker: Broker) -> None:
         wire.call("FindCoordinator", 4, key_type=0, coordinator_keys=["storm"])
         for name, (version, fields) in storms().items():
             wire.send_bytes(frame(name, version, fields))
-            answered = struct.unpack_from(">i", wire.read_frame())
-            assert answered == (7,), name
+            responded = struct.unpack_from(">i", wire.read_frame())
+            assert responded == (7,), name
 
 
 def test_the_report_shows_each_parts_waits_and_the_ratio_of_the_longest() -> None:

@@ -42,7 +42,7 @@ def frame(key: int, version: int = 0, body: bytes = bytes(64)) -> bytes:
     return struct.pack(">i", len(head + body)) + head + body
 
 
-def answered(address: str, *frames: bytes) -> bytes:
+def responded(address: str, *frames: bytes) -> bytes:
     """What comes back until the broker closes the connection."""
     host, port = address.split(":")
     with socket.create_connection((host, int(port)), timeout=60) as one:
@@ -55,7 +55,7 @@ def answered(address: str, *frames: bytes) -> bytes:
 
 @pytest.mark.parametrize("key", [key for key in declared() if key not in SASL], ids=lambda key: key.name)
 def test_no_api_is_answered_before_a_proof(address: str, key: ApiKey) -> None:
-    assert answered(address, frame(key)) == b""
+    assert responded(address, frame(key)) == b""
 
 
 @pytest.mark.parametrize("key", [key for key in declared() if key not in SASL], ids=lambda key: key.name)
@@ -68,7 +68,7 @@ def test_no_api_is_answered_during_an_exchange(address: str, key: ApiKey) -> Non
 
 
 def test_a_frame_that_is_larger_than_a_login_needs_is_not_read(address: str) -> None:
-    assert answered(address, struct.pack(">i", 4097)) == b""
+    assert responded(address, struct.pack(">i", 4097)) == b""
 
 
 def test_what_is_sent_behind_a_refused_token_is_not_read(address: str) -> None:
@@ -83,9 +83,9 @@ def test_what_is_sent_behind_a_refused_token_is_not_read(address: str) -> None:
 def test_rubbish_is_refused(address: str, mechanism: str, size: int) -> None:
     with Wire(address) as wire:
         handshake(wire, mechanism)
-        answer = token(wire, b"\xfe" * size)
-        assert answer.error_code
-        assert mechanism in answer.error_message
+        response = token(wire, b"\xfe" * size)
+        assert response.error_code
+        assert mechanism in response.error_message
         assert wire.is_closed_by_peer()
 
 

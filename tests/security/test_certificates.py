@@ -34,7 +34,7 @@ def encrypted(address: str, using: ssl.SSLContext) -> ssl.SSLSocket:
     return using.wrap_socket(socket.create_connection((host, int(port)), timeout=60), server_hostname="localhost")
 
 
-def answer(address: str, using: ssl.SSLContext) -> bytes:
+def respond(address: str, using: ssl.SSLContext) -> bytes:
     """What comes back to ApiVersions until the server closes, or 4 bytes of it."""
     with contextlib.suppress(ssl.SSLError, ConnectionError), encrypted(address, using) as connection:
         body = struct.pack(">hhih", 18, 0, 7, -1)
@@ -92,7 +92,7 @@ def test_a_certificate_that_is_not_believed_is_answered_nothing(
 ) -> None:
     shown = REFUSED[kind](authority)
     path = None if shown is None else shown.write_pem(tmp_path / "shown.pem")
-    assert answer(at("SSL"), context(authority, path)) == b""
+    assert respond(at("SSL"), context(authority, path)) == b""
 
 
 def test_certificates_of_the_authority_and_of_one_below_it_are_believed(
@@ -100,7 +100,7 @@ def test_certificates_of_the_authority_and_of_one_below_it_are_believed(
 ) -> None:
     for number, one in enumerate((authority.sign("alice"), Authority("Below", signed_by=authority).sign("bob"))):
         path = one.write_pem(tmp_path / f"{number}.pem")
-        assert len(answer(at("SSL"), context(authority, path))) == 4
+        assert len(respond(at("SSL"), context(authority, path))) == 4
 
 
 def test_a_server_for_another_host_is_not_spoken_to(at: At, authority: Authority, tmp_path: Path) -> None:

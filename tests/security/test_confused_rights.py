@@ -68,24 +68,24 @@ def entries(plain: Wire, *entries: tuple[int, str, int, int, int]) -> None:
         }
         for kind, name, pattern, operation, permission in entries
     ]
-    answer = plain.call("CreateAcls", 3, creations=creations)
-    assert [result.error_code for result in answer.results] == [NONE] * len(entries)
+    response = plain.call("CreateAcls", 3, creations=creations)
+    assert [result.error_code for result in response.results] == [NONE] * len(entries)
 
 
 def topics(plain: Wire, *names: str) -> dict[str, Any]:
     """Create topics; returns their ids."""
     made = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
-    answer = plain.call("CreateTopics", 7, topics=made, timeout_ms=10_000, validate_only=False)
-    assert [topic.error_code for topic in answer.topics] == [NONE] * len(names)
+    response = plain.call("CreateTopics", 7, topics=made, timeout_ms=10_000, validate_only=False)
+    assert [topic.error_code for topic in response.topics] == [NONE] * len(names)
     for name in names:
-        wait_until(lambda name=name: fetched(plain.ask(fetch(name))).error_code == NONE, within=60, what="a leader")  # type: ignore[misc]
-    return {topic.name: topic.topic_id for topic in answer.topics}
+        wait_until(lambda name=name: fetched(plain.query(fetch(name))).error_code == NONE, within=60, what="a leader")  # type: ignore[misc]
+    return {topic.name: topic.topic_id for topic in response.topics}
 
 
 def readable(alice: Wire, *names: str) -> list[str]:
     """Which topics alice may read, asked twice: the second time it is remembered."""
     for _ in range(2):
-        codes = {name: fetched(alice.ask(fetch(name))).error_code for name in names}
+        codes = {name: fetched(alice.query(fetch(name))).error_code for name in names}
     assert set(codes.values()) <= {NONE, TOPIC_REFUSED}
     return [name for name, code in codes.items() if code == NONE]
 
@@ -153,7 +153,7 @@ def test_a_right_to_read_is_none_to_write(plain: Wire, alice: Wire, begin: str) 
     entries(plain, (TOPIC, begin, LITERAL, READ, ALLOW))
     wait_until(lambda: readable(alice, begin) == [begin], within=60, what="the entry is in force")
     for _ in range(2):
-        assert produced(alice.ask(produce(begin, BATCH))).error_code == TOPIC_REFUSED
+        assert produced(alice.query(produce(begin, BATCH))).error_code == TOPIC_REFUSED
 
 
 def test_an_entry_that_is_gone_allows_nothing(plain: Wire, alice: Wire, begin: str) -> None:
@@ -180,11 +180,11 @@ def test_a_topic_made_again_by_another_has_no_rights_of_the_old_ones_id(plain: W
     plain.call("DeleteTopics", 5, topic_names=[begin], timeout_ms=10_000)
 
     def by_old_id() -> int:
-        return int(fetched(alice.ask(fetch("", version=13, topic_id=old))).error_code)
+        return int(fetched(alice.query(fetch("", version=13, topic_id=old))).error_code)
 
     wait_until(lambda: by_old_id() == UNKNOWN_TOPIC_ID, within=60, what="the topic is gone")
     other = topics(plain, begin + "x")[begin + "x"]
-    assert fetched(alice.ask(fetch("", version=13, topic_id=other))).error_code == TOPIC_REFUSED
+    assert fetched(alice.query(fetch("", version=13, topic_id=other))).error_code == TOPIC_REFUSED
 
 
 def test_a_topic_by_its_id_is_refused_without_its_name(plain: Wire, alice: Wire, begin: str) -> None:
@@ -240,7 +240,7 @@ def hidden(plain: Wire) -> str:
     offsets = [{"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}]
 
     def commits() -> bool:
-        answer = plain.call(
+        response = plain.call(
             "OffsetCommit",
             8,
             group_id=f"{SECRET}group",
@@ -249,7 +249,7 @@ def hidden(plain: Wire) -> str:
             group_instance_id=None,
             topics=[{"name": f"{SECRET}topic", "partitions": offsets}],
         )
-        return bool(answer.topics[0].partitions[0].error_code == NONE)
+        return bool(response.topics[0].partitions[0].error_code == NONE)
 
     wait_until(commits, within=60, what="the group has an offset")
     producer(plain, f"{SECRET}transactions")
@@ -294,8 +294,8 @@ def test_a_refused_group_is_the_same_whether_it_is_there_or_not(hidden: str, ali
         ("DeleteGroups", 2, lambda group: {"groups_names": [group]}),
         ("FindCoordinator", 4, lambda group: {"key_type": 0, "coordinator_keys": [group]}),
     ]:
-        answers = [raw(alice, name, version, fields(group))[4:] for group in (there, not_there)]
-        assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), name
+        responses = [raw(alice, name, version, fields(group))[4:] for group in (there, not_there)]
+        assert responses[0].replace(there.encode(), b"") == responses[1].replace(not_there.encode(), b""), name
 
 
 def of_transactions(name: str, owner: tuple[int, int]) -> dict[str, tuple[int, dict[str, Any]]]:
@@ -335,14 +335,14 @@ def test_a_transactional_id_of_another_is_refused_to_every_request(plain: Wire, 
     entries(plain, (TRANSACTIONAL_ID, begin + "th", LITERAL, ALL, ALLOW))
     wait_until(lambda: readable(alice, f"{not_there}-own") != [], within=60, what="the entries are in force")
     owner = producer(plain, there)
-    asked = {name: of_transactions(name, owner) for name in (there, not_there)}
-    for api, (version, fields) in asked[there].items():
-        answers = [
-            raw(alice, api, version, fields if name == there else asked[name][api][1])[4:]
+    requested = {name: of_transactions(name, owner) for name in (there, not_there)}
+    for api, (version, fields) in requested[there].items():
+        responses = [
+            raw(alice, api, version, fields if name == there else requested[name][api][1])[4:]
             for name in (there, not_there)
         ]
-        assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), api
-        assert TRANSACTIONAL_ID_REFUSED.to_bytes(2, "big") in answers[0], api
+        assert responses[0].replace(there.encode(), b"") == responses[1].replace(not_there.encode(), b""), api
+        assert TRANSACTIONAL_ID_REFUSED.to_bytes(2, "big") in responses[0], api
     for name in (there, not_there):
         header = {"producer_id": owner[0], "producer_epoch": owner[1], "base_sequence": 0}
         batch = batch_of(b"x", attributes=TRANSACTIONAL, **header)
@@ -396,6 +396,6 @@ def test_a_refused_topic_is_the_same_whether_it_is_there_or_not(hidden: str, ali
         ),
     ]
     for name, version, fields in cases:
-        answers = [raw(alice, name, version, fields(topic))[4:] for topic in (there, not_there)]
-        assert answers[0].replace(there.encode(), b"") == answers[1].replace(not_there.encode(), b""), name
-        assert TOPIC_REFUSED.to_bytes(2, "big") in answers[0], name
+        responses = [raw(alice, name, version, fields(topic))[4:] for topic in (there, not_there)]
+        assert responses[0].replace(there.encode(), b"") == responses[1].replace(not_there.encode(), b""), name
+        assert TOPIC_REFUSED.to_bytes(2, "big") in responses[0], name

@@ -38,9 +38,9 @@ def wire(at: At) -> Wire:
 @pytest.mark.parametrize("name", ["", "plain", "PLAIN ", "ANONYMOUS", "EXTERNAL", "SCRAM-SHA-1", "SCRAM-SHA-256-PLUS"])
 def test_a_mechanism_that_is_not_offered_is_refused(wire: Wire, name: str) -> None:
     with wire:
-        answer = handshake(wire, name)
-        assert answer.error_code == UNSUPPORTED_SASL_MECHANISM
-        assert sorted(answer.mechanisms) == sorted(MECHANISMS)
+        response = handshake(wire, name)
+        assert response.error_code == UNSUPPORTED_SASL_MECHANISM
+        assert sorted(response.mechanisms) == sorted(MECHANISMS)
         assert wire.is_closed_by_peer()
 
 
@@ -218,8 +218,8 @@ def test_no_handshake_follows_another_on_one_connection(at: At, authority: Autho
 def test_a_frame_behind_a_refused_mechanism_is_not_read(wire: Wire) -> None:
     with wire:
         wire.send_bytes(frames(17, 1, b"\0\x03ABC") + frames(36, 0, struct.pack(">i", len(PLAIN_PROOF)) + PLAIN_PROOF))
-        answer = wire.read_frame()
-        assert struct.unpack_from(">ih", answer) == (1, UNSUPPORTED_SASL_MECHANISM)
+        response = wire.read_frame()
+        assert struct.unpack_from(">ih", response) == (1, UNSUPPORTED_SASL_MECHANISM)
         assert wire.is_closed_by_peer()
 
 

@@ -39,9 +39,9 @@ def throttled_ms(at: At, client_id: str, batch: bytes = BATCH) -> int:
     with Wire(at("SASL_PLAINTEXT"), client_id=client_id) as wire:
         handshake(wire, "PLAIN")
         assert token(wire, f"\0alice\0{PASSWORD}".encode()).error_code == NONE
-        answer = wire.ask(produce(NAME, batch))
-        assert produced(answer).error_code == NONE
-        return int(answer.throttle_time_ms)
+        response = wire.query(produce(NAME, batch))
+        assert produced(response).error_code == NONE
+        return int(response.throttle_time_ms)
 
 
 def test_many_client_ids_have_one_quota_between_them(at: At, limited: None) -> None:

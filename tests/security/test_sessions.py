@@ -44,9 +44,9 @@ def at() -> Iterator[At]:
 def log_in(wire: Wire) -> None:
     """Authenticate."""
     assert handshake(wire, "PLAIN").error_code == NONE
-    answer = token(wire, PROOF)
-    assert answer.error_code == NONE
-    assert answer.session_lifetime_ms == LIFETIME_MS
+    response = token(wire, PROOF)
+    assert response.error_code == NONE
+    assert response.session_lifetime_ms == LIFETIME_MS
 
 
 def test_a_session_that_has_ended_is_closed_at_the_next_request(at: At) -> None:

@@ -85,7 +85,7 @@ class Coordinator:
                 self.parked[outcome.reply.key] = on_reply
         elif on_reply is not None:
             on_reply(outcome.reply)
-        for key, reply in outcome.answers:
+        for key, reply in outcome.responses:
             waiting = self.parked.pop(key, None)
             if waiting is not None:
                 waiting(reply)
@@ -271,9 +271,9 @@ class Member:
                     list(shares.values())[partition % len(shares)].append(partition)
             if reply.skip_assignment:
                 shares = {}
-            self.ask(shares)
+            self.query(shares)
 
-    def ask(self, shares: dict[str, bytearray]) -> None:
+    def query(self, shares: dict[str, bytearray]) -> None:
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=self.generation,
@@ -284,9 +284,9 @@ class Member:
                 for member, share in shares.items()
             ],
         )
-        self.send(events.SyncGroup(request), self.asked)
+        self.send(events.SyncGroup(request), self.requested)
 
-    def asked(self, reply: Any) -> None:
+    def requested(self, reply: Any) -> None:
         code = reply if isinstance(reply, ErrorCode) else ErrorCode(reply.error_code)
         if code is not ErrorCode.NONE:
             self.begin_anew(code)

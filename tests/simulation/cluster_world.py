@@ -217,5 +217,5 @@ class World:
         """Somebody wants other replicas, or cancels that."""
         count = self.random.randint(1, self.brokers)
         target = None if self.random.random() < 0.3 else self.random.sample(range(self.brokers), count)
-        asked = [ReassignablePartition(partition_index=0, replicas=target)]
-        self.submit(events.AlterReassignments([ReassignableTopic(name="t", partitions=asked)]))
+        requested = [ReassignablePartition(partition_index=0, replicas=target)]
+        self.submit(events.AlterReassignments([ReassignableTopic(name="t", partitions=requested)]))

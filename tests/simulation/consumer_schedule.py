@@ -75,7 +75,7 @@ class Schedule:
     def _step(self) -> None:
         random = self.random
         for client in random.sample(self.clients, min(len(self.clients), 3)):
-            client.step(slow=random.random() < 0.2, loses_answer=random.random() < 0.1)
+            client.step(slow=random.random() < 0.2, loses_response=random.random() < 0.1)
             self._check_readers()
         self.world.pass_time(random.choice([0, 10, 1100]))
 

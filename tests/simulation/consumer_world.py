@@ -105,11 +105,11 @@ class World:
             assert on_reply is not None
             self.parked[reply.key] = on_reply
             reply = None
-        for key, answer in outcome.answers:
+        for key, response in outcome.responses:
             waiting = self.parked.pop(key, None)
             if waiting is not None:
                 self.changes += 1
-                waiting(answer)
+                waiting(response)
         return reply
 
     def _append(self, records: tuple[Any, ...]) -> None:

@@ -114,7 +114,7 @@ class Consumer:
         )
         self.says_all = True
 
-    def step(self, *, slow: bool = False, loses_answer: bool = False) -> None:
+    def step(self, *, slow: bool = False, loses_response: bool = False) -> None:
         """Do what there is to do, and heartbeat."""
         if self.epoch and self.is_set is not None and self.is_set != self.owned and not slow:
             self.was = self.epoch, self.owned
@@ -128,8 +128,8 @@ class Consumer:
         except _BEGIN_ANEW:
             self._begin_anew()
             return
-        self.says_all = loses_answer
-        if loses_answer:
+        self.says_all = loses_response
+        if loses_response:
             return
         assert reply.member_epoch >= self.epoch
         self.epoch = reply.member_epoch
@@ -243,7 +243,7 @@ class ClassicConsumer:
         """Subscribe to something else."""
         self.names = self.world.random.choice([["a"], ["b"], ["a", "b"]])
 
-    def step(self, *, slow: bool = False, loses_answer: bool = False) -> None:
+    def step(self, *, slow: bool = False, loses_response: bool = False) -> None:
         """Join, ask for the assignment or heartbeat, whatever is next."""
         if self.waits or slow:
             return

@@ -231,13 +231,13 @@ class SimulatedBroker:
     async def serve(self, frame: bytes, within_s: float) -> bytes | None:
         """Work on a request of the hot path; None where the connection is closed."""
         self.touch()
-        number, answer = self.plane.serve(frame)
+        number, response = self.plane.serve(frame)
         if number is None:
             self.poke()
-            return answer
+            return response
         waiting: asyncio.Future[bytes | None] = self._loop.create_future()
         self._waiting[number] = waiting
-        self._ask_coordinators()
+        self._query_coordinators()
         self.poke()
         timer = self._loop.call_later(within_s, self._expire, number)
         try:
@@ -245,28 +245,28 @@ class SimulatedBroker:
         finally:
             timer.cancel()
 
-    def _ask_coordinators(self) -> None:
+    def _query_coordinators(self) -> None:
         for question in self.plane.questions():
             asyncio.ensure_future(self._verify(*question))  # noqa: RUF006 - the life keeps its tasks
 
     async def _verify(self, number: int, producer: Any, version: int, partitions: Any) -> None:
-        answers = await self._around.verify(producer, version, partitions)
+        responses = await self._around.verify(producer, version, partitions)
         self.touch()
-        still_waits, answer = self.plane.verified(number, answers)
+        still_waits, response = self.plane.verified(number, responses)
         waiting = self._waiting.get(number)
         if still_waits is None and waiting is not None:
             del self._waiting[number]
             if not waiting.done():
-                waiting.set_result(answer)
-        self._ask_coordinators()
+                waiting.set_result(response)
+        self._query_coordinators()
         self.poke()
 
     def poke(self) -> None:
         """Answer who is satisfied, and report what has happened."""
-        for number, answer in self.plane.answers():
+        for number, response in self.plane.responses():
             waiting = self._waiting.pop(number, None)
             if waiting is not None and not waiting.done():
-                waiting.set_result(answer)
+                waiting.set_result(response)
         for event in self.plane.drain():
             if isinstance(event, ReplicaCaughtUp):
                 self._around.caught_up(event)
@@ -276,10 +276,10 @@ class SimulatedBroker:
 
     def _expire(self, number: int) -> None:
         self.touch()
-        answer = self.plane.expire(number)
+        response = self.plane.expire(number)
         waiting = self._waiting.pop(number, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_result(response)
 
     # ------------------------------------------------------------------------------------------------------- disks
 

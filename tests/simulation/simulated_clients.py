@@ -70,10 +70,10 @@ class Clients:
 
     def leader_of(self, topic: str) -> tuple[SimulatedNode, bytes, int] | None:
         """The leader that some broker names, which may be long over."""
-        asked = self._random.choice(self._world.nodes)
-        if asked.life is None or not hasattr(asked, "in_force"):
+        requested = self._random.choice(self._world.nodes)
+        if requested.life is None or not hasattr(requested, "in_force"):
             return None
-        found = asked.in_force.topics.by_name.get(topic)
+        found = requested.in_force.topics.by_name.get(topic)
         if found is None or found.partitions[0].leader < 0:
             return None
         partition = found.partitions[0]
@@ -100,12 +100,12 @@ class Clients:
             request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
             frame = frame_of(0, _PRODUCE_VERSION, request)
             try:
-                answer = await self.call(leader, leader.serve_produce, frame)
+                reply = await self.call(leader, leader.serve_produce, frame)
             except LostError:
                 continue
-            if answer is None:
+            if reply is None:
                 continue
-            response, _ = decode(ProduceResponse, answer, _PRODUCE_VERSION, skip_tagged(answer, 4))
+            response, _ = decode(ProduceResponse, reply, _PRODUCE_VERSION, skip_tagged(reply, 4))
             [partition] = response.responses[0].partition_responses
             if partition.error_code == 0:
                 self.produced += 1
@@ -125,12 +125,12 @@ class Clients:
             topics = [FetchTopic(topic_id=topic_id, partitions=[wanted])]
             request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 12, topics=topics)
             try:
-                answer = await self.call(leader, leader.serve_produce, frame_of(1, _FETCH_VERSION, request))
+                reply = await self.call(leader, leader.serve_produce, frame_of(1, _FETCH_VERSION, request))
             except LostError:
                 continue
-            if answer is None:
+            if reply is None:
                 continue
-            response, _ = decode(FetchResponse, answer, _FETCH_VERSION, skip_tagged(answer, 4))
+            response, _ = decode(FetchResponse, reply, _FETCH_VERSION, skip_tagged(reply, 4))
             for topic in response.responses:
                 for partition in topic.partitions:
                     self._take(world, (topic_id, 0), partition)
@@ -165,7 +165,7 @@ class Clients:
                         world.invariants.note_offset(0, self._offset)
                     self.commits += 1
                 else:
-                    known = world.invariants.answered_offset(0)
+                    known = world.invariants.responded_offset(0)
                     committed = await self.call(coordinator, self._committed_at, coordinator)
                     is_leader = world.invariants.is_leader(coordinator.number, OFFSETS_TOPIC)
                     if is_leader and world.invariants.unclean_elections == unclean:

@@ -65,7 +65,7 @@ class Network:
         self, one: int, other: int, handler: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, within: float
     ) -> Any:
         """Have `other` do something and answer; raises `LostError`, and what `handler` raised there."""
-        answer: asyncio.Future[Any] = self._loop.create_future()
+        response: asyncio.Future[Any] = self._loop.create_future()
 
         async def serve() -> None:
             try:
@@ -75,12 +75,12 @@ class Network:
             self.send(other, one, take, done, error)
 
         def take(done: Any, error: Exception | None) -> None:
-            if answer.done():
+            if response.done():
                 return
             if error is not None:
-                answer.set_exception(error)
+                response.set_exception(error)
             else:
-                answer.set_result(done)
+                response.set_result(done)
 
         def begin() -> None:
             asyncio.ensure_future(serve())  # noqa: RUF006 - the life keeps its tasks
@@ -88,7 +88,7 @@ class Network:
         self.send(one, other, begin)
         timer = self._loop.call_later(within, take, None, LostError())
         try:
-            return await answer
+            return await response
         finally:
             timer.cancel()
 

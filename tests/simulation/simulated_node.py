@@ -216,9 +216,9 @@ class SimulatedNode:
             return
         self._soon(lambda: self.peers.events.refused(other))
         if self.random.random() < 0.5:
-            self._soon(lambda: self._bury(other))
+            self._soon(lambda: self._forget_failed_leader(other))
 
-    def _bury(self, other: int) -> None:
+    def _forget_failed_leader(self, other: int) -> None:
         """What the watch over brokers does where a connection has ended and a port refuses (ADR 0043)."""
         registered = self.controller.image.cluster.brokers.get(other)
         if self.controller.is_leader and registered is not None and self.world.nodes[other].life is None:
@@ -326,7 +326,7 @@ class SimulatedNode:
 
     # ------------------------------------------------------------------------------------ what a broker does itself
 
-    async def _ask(self, handler: str, *arguments: Any) -> Any:
+    async def _query(self, handler: str, *arguments: Any) -> Any:
         """Ask the active controller; raises `ControllerError` or `LostError`."""
         leader = self.controller.leader_id
         if leader < 0:
@@ -338,9 +338,9 @@ class SimulatedNode:
 
     async def _alter(self, changes: Sequence[InSyncChange]) -> Any:
         self.world.trace("asks", self.number, tuple(change.isr for change in changes))
-        answer = await self._ask("alter", self.number, self.broker_epoch, changes)
-        self.world.trace("is answered", self.number, *(f"{one.error_code.name} {one.isr}" for one in answer))
-        return answer
+        response = await self._query("alter", self.number, self.broker_epoch, changes)
+        self.world.trace("is answered", self.number, *(f"{one.error_code.name} {one.isr}" for one in response))
+        return response
 
     async def alter(self, broker: int, epoch: int, changes: Sequence[InSyncChange]) -> Any:
         """Change in-sync replicas, where this node decides."""
@@ -370,7 +370,7 @@ class SimulatedNode:
     async def _place(self, directories: Mapping[Key, bytes]) -> None:
         while True:
             with suppress(LostError, ControllerError):
-                if not (await self._ask("place", self.number, self.broker_epoch, directories)).error_code:
+                if not (await self._query("place", self.number, self.broker_epoch, directories)).error_code:
                     return
             await asyncio.sleep(0.1)
 
@@ -378,14 +378,14 @@ class SimulatedNode:
         """Register, then beat until the end."""
         while self.broker_epoch < 0:
             try:
-                answer = await self._ask("register", self.number, self.lives, self._last_epoch)
+                response = await self._query("register", self.number, self.lives, self._last_epoch)
             except (LostError, ControllerError):
                 await asyncio.sleep(0.1)
                 continue
-            if answer.error_code:
+            if response.error_code:
                 await asyncio.sleep(0.2)
                 continue
-            self.broker_epoch = answer.broker_epoch
+            self.broker_epoch = response.broker_epoch
         self._last_epoch = -1
         self.world.trace("registered", self.number, self.broker_epoch)
         self.broker.plane.set_broker_epoch(self.broker_epoch)
@@ -399,13 +399,13 @@ class SimulatedNode:
         self.is_open = True
         while True:
             try:
-                answer = await self._ask(
+                response = await self._query(
                     "beat", self.number, self.broker_epoch, False, self.stops, self.in_force.offset
                 )
             except (LostError, ControllerError):
                 await asyncio.sleep(0.1)
                 continue
-            if self.stops and answer.should_shut_down:
+            if self.stops and response.should_shut_down:
                 break
             await asyncio.sleep(_BEAT_S)
         if self.broker.close():
@@ -429,15 +429,15 @@ class SimulatedNode:
             frame = world.spoil(frame)
             serve = world.nodes[leader].serve_fetch
             try:
-                answer = await self.network.call(self.number, leader, serve, frame, within=0.4)
+                response = await self.network.call(self.number, leader, serve, frame, within=0.4)
             except LostError:
-                answer = None
+                response = None
             broker.touch()
-            if answer is None:
+            if response is None:
                 broker.plane.disconnected(leader)
                 await asyncio.sleep(0.02)
                 continue
-            broker.plane.take_response(leader, answer)
+            broker.plane.take_response(leader, response)
             broker.poke()
 
     async def serve_fetch(self, frame: bytes) -> bytes | None:

@@ -102,7 +102,7 @@ class Instance:
     async def _maybe_add(self, topic: str) -> None:
         """What an old client does before it writes somewhere; raises `Over`."""
         if self._is_old:
-            await self._clients.ask(AddPartitions(self.name, self.identity, frozenset([(topic, 0)]), 0))
+            await self._clients.query(AddPartitions(self.name, self.identity, frozenset([(topic, 0)]), 0))
 
     async def commit_offset(self) -> None:
         """Commit the next offset of the producer's group with the open transaction; raises `Over`."""
@@ -270,11 +270,11 @@ class TransactionalClients:
     async def decide(self, event: Any) -> ProducerIdentity:
         """Have the coordinator decide, asked again until it does; raises `Over` where it refuses for good."""
         while True:
-            identity = await self.ask(event)
+            identity = await self.query(event)
             if identity is not None:
                 return ProducerIdentity(*identity)
 
-    async def ask(self, event: Any) -> Any:
+    async def query(self, event: Any) -> Any:
         """As `decide`; the reply, which may be None."""
         while True:
             await asyncio.sleep(self._random.uniform(0.02, 0.1))
@@ -316,12 +316,12 @@ class TransactionalClients:
         if found is None:
             return -1
         try:
-            answer = await self._clients.call(found[0], found[0].serve_produce, frame)
+            reply = await self._clients.call(found[0], found[0].serve_produce, frame)
         except LostError:
             return -1
-        if answer is None:
+        if reply is None:
             return -1
-        response, _ = decode(ProduceResponse, answer, version, skip_tagged(answer, 4))
+        response, _ = decode(ProduceResponse, reply, version, skip_tagged(reply, 4))
         [partition] = response.responses[0].partition_responses
         return int(partition.error_code)
 
@@ -346,11 +346,11 @@ class TransactionalClients:
                 continue
             self.take_offset(group, known, part, is_newest=world.invariants.is_leader(found[0].number, OFFSETS_TOPIC))
 
-    def take_offset(self, group: str, known: int, answer: Any, *, is_newest: bool) -> int | None:
+    def take_offset(self, group: str, known: int, response: Any, *, is_newest: bool) -> int | None:
         """Look at an answer; the offset, None where a transaction may change it."""
-        [topic] = answer.topics
+        [topic] = response.topics
         part = topic.partitions[0]
-        if answer.error_code or part.error_code:
+        if response.error_code or part.error_code:
             return None
         if not self._world.lost_offsets():
             self.audit.saw_offset(group, known if is_newest else -1, part.committed_offset)
@@ -374,11 +374,11 @@ class TransactionalClients:
             topics = [FetchTopic(topic_id=topic_id, partitions=[wanted])]
             request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 12, isolation_level=1, topics=topics)
             try:
-                answer = await self._clients.call(node, node.serve_produce, frame_of(1, _FETCH_VERSION, request))
+                reply = await self._clients.call(node, node.serve_produce, frame_of(1, _FETCH_VERSION, request))
             except LostError:
                 continue
-            if answer is not None:
-                response, _ = decode(FetchResponse, answer, _FETCH_VERSION, skip_tagged(answer, 4))
+            if reply is not None:
+                response, _ = decode(FetchResponse, reply, _FETCH_VERSION, skip_tagged(reply, 4))
                 for part in response.responses[0].partitions if response.responses else []:
                     self._take(topic, part, follows=follows)
 

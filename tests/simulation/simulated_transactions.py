@@ -70,7 +70,7 @@ _POLL_INTERVAL_S = 0.01
 _NOT_COORDINATED_HERE = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
-Answers = list[tuple[int, str | None] | None]
+VerificationResults = list[tuple[int, str | None] | None]
 
 
 class _Appended(NamedTuple):
@@ -118,7 +118,7 @@ class NodeTransactions:
             open_log=lambda index: node.open_log(STATE_TOPIC, index, self.commits.append_settled),
             commits=self.commits,
             fresh_ids=FreshIds(take=node.world.next_producer_id, take_after_refill=self._never),
-            ask_broker=self._ask_markers,
+            query_broker=self._query_markers,
             own=OwnMarkers(self),
             clock=clock,
         )
@@ -144,7 +144,7 @@ class NodeTransactions:
 
     # ------------------------------------------------------------------------------------------- what others are asked
 
-    async def send(self, broker: int, request: Any, _answer: Any, *, timeout_ms: int) -> Any:
+    async def send(self, broker: int, request: Any, _response: Any, *, timeout_ms: int) -> Any:
         """Ask a broker; raises `UnreachableError` where it does not answer."""
         other = self._node.world.nodes[broker]
         try:
@@ -154,13 +154,13 @@ class NodeTransactions:
         except LostError:
             raise UnreachableError(f"broker {broker} does not answer") from None
 
-    async def _ask_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        answer: WriteTxnMarkersResponse = await self.send(broker, request, None, timeout_ms=1500)
-        return answer
+    async def _query_markers(self, broker: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        response: WriteTxnMarkersResponse = await self.send(broker, request, None, timeout_ms=1500)
+        return response
 
     async def verify(
         self, producer: tuple[str, int, int], version: int, partitions: Sequence[tuple[str, int]]
-    ) -> Answers:
+    ) -> VerificationResults:
         """Ask the coordinator for a Produce that waits."""
         if self._faults.verifies_nothing:
             return [None] * len(partitions)
@@ -173,7 +173,7 @@ class NodeTransactions:
         if isinstance(request, WriteTxnMarkersRequest):
             return await self._write(request)
         assert isinstance(request, AddPartitionsToTxnRequest)
-        results = [await self._add(asked) for asked in request.transactions]
+        results = [await self._add(requested) for requested in request.transactions]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
 
     async def decide(self, event: Any) -> Any:
@@ -204,8 +204,8 @@ class NodeTransactions:
             config=SimpleNamespace(transaction_partition_verification_enable=True),
         )
         context = SimpleNamespace(services=services, image=self._node.in_force, version=version)
-        answer = await txn_offset_commit(request, context)  # type: ignore[arg-type]
-        return int(answer.topics[0].partitions[0].error_code)
+        response = await txn_offset_commit(request, context)  # type: ignore[arg-type]
+        return int(response.topics[0].partitions[0].error_code)
 
     async def _known(self, transactional_id: str) -> ProducerIdentity | None:
         """Planted: who begins anew gets the epoch that is in force, which the instance before has too."""
@@ -233,19 +233,19 @@ class NodeTransactions:
             if partition.leader >= 0:
                 alone = msgspec.structs.replace(marker, topics=[topic])
                 try:
-                    await self._ask_markers(partition.leader, WriteTxnMarkersRequest(markers=[alone]))
+                    await self._query_markers(partition.leader, WriteTxnMarkersRequest(markers=[alone]))
                 except UnreachableError:
                     continue
 
-    async def _add(self, asked: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
-        places = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
-        identity = ProducerIdentity(asked.producer_id, asked.producer_epoch)
-        event: Any = AddPartitions(asked.transactional_id, identity, places, 2)
-        if asked.verify_only:
-            event = VerifyPartitions(asked.transactional_id, identity, places)
+    async def _add(self, requested: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+        places = frozenset((topic.name, index) for topic in requested.topics for index in topic.partitions)
+        identity = ProducerIdentity(requested.producer_id, requested.producer_epoch)
+        event: Any = AddPartitions(requested.transactional_id, identity, places, 2)
+        if requested.verify_only:
+            event = VerifyPartitions(requested.transactional_id, identity, places)
         codes = dict.fromkeys(places, int(ErrorCode.NONE))
         try:
-            codes.update(await self.coordinator.submit(asked.transactional_id, event) or {})
+            codes.update(await self.coordinator.submit(requested.transactional_id, event) or {})
         except Exception as error:  # noqa: BLE001 - whatever it is: it is the answer
             codes = dict.fromkeys(places, int(wire_error(error).code))
         topics = [
@@ -258,9 +258,9 @@ class NodeTransactions:
                     for index in topic.partitions
                 ],
             )
-            for topic in asked.topics
+            for topic in requested.topics
         ]
-        return AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topics)
+        return AddPartitionsToTxnResult(transactional_id=requested.transactional_id, topic_results=topics)
 
     async def _write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         results = []

@@ -129,7 +129,7 @@ class Invariants:
         found = self._image.topics.by_name.get(topic)
         return found is not None and found.partitions[0].leader == broker
 
-    def answered_offset(self, group_member: int) -> int:
+    def responded_offset(self, group_member: int) -> int:
         """The highest offset whose commit was answered."""
         return self._offsets.get(group_member, -1)
 

@@ -46,7 +46,7 @@ PEACE_S = 30.0
 TRANSACTIONS_EACH = 3
 """Of so many seeds one has transactional clients, which take as long again."""
 _TICK_S = 0.05
-_UNDER_WAY_S = 2.0
+_IN_PROGRESS_S = 2.0
 """No request of a client that has ended is worked on for longer."""
 _CRASHES: tuple[Crash, ...] = ("losing", "torn", "process")
 _TOPIC_IDS = {TOPIC: b"t" * 16, OFFSETS_TOPIC: b"o" * 16}
@@ -185,8 +185,8 @@ class World:
         self.clients.stop()
         # An unclean election may lose what a coordinator knew: a transaction that nobody knows is open for ever.
         if self.plan.has_transactions and not self.has_lost(STATE_TOPIC):
-            quiet_at = self.loop.time() + _UNDER_WAY_S
-            self._pass(lambda: self.loop.time() >= quiet_at, _UNDER_WAY_S + 1, "time stands still")
+            quiet_at = self.loop.time() + _IN_PROGRESS_S
+            self._pass(lambda: self.loop.time() >= quiet_at, _IN_PROGRESS_S + 1, "time stands still")
             self._pass(self._is_decided, 15.0, "a transaction is open for ever")
         self._pass(self._is_whole, 10.0, "replicas do not agree")
         self.invariants.check_all(self.nodes)
@@ -213,18 +213,18 @@ class World:
         """Of each group the offset that its coordinator has, which no transaction may change any more."""
         clients, found = self.clients.transactional, dict[str, int]()
 
-        async def ask(group: str, coordinator: SimulatedNode) -> None:
+        async def query(group: str, coordinator: SimulatedNode) -> None:
             try:
-                answer = await coordinator.stable_offsets(request_of(group))
+                response = await coordinator.stable_offsets(request_of(group))
             except Exception:  # noqa: BLE001 - whatever a coordinator refuses with: it is asked again
                 return
             known = clients.audit.known_offset(group)
-            offset = clients.take_offset(group, known, answer, is_newest=True)
+            offset = clients.take_offset(group, known, response, is_newest=True)
             if offset is not None:
                 found[group] = offset
 
         def begin(group: str, coordinator: SimulatedNode) -> None:
-            self.loop.create_task(ask(group, coordinator))
+            self.loop.create_task(query(group, coordinator))
 
         def are_known() -> bool:
             leader = self._leader()

@@ -34,10 +34,10 @@ def test_source_sink_and_audit_run_over_connect_and_a_load_says_that_it_does_not
     command = [sys.executable, "-m", "tests.support.connect_program", servers, source, target, str(tmp_path / "cp")]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=380)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
-    answer = json.loads(ran.stdout.splitlines()[-1])
-    assert (answer["rows"], answer["filtered"], answer["stream"]) == (2 * COUNT, COUNT, "ended")
-    assert answer["audit"] == "1,000 records: 0 lost, 0 duplicated, 0 reordered: every record is there once"
-    assert "startingoffset: there is no such option; did you mean startingOffsets?" in answer["refused"]
-    assert answer["load"].startswith(
+    response = json.loads(ran.stdout.splitlines()[-1])
+    assert (response["rows"], response["filtered"], response["stream"]) == (2 * COUNT, COUNT, "ended")
+    assert response["audit"] == "1,000 records: 0 lost, 0 duplicated, 0 reordered: every record is there once"
+    assert "startingoffset: there is no such option; did you mean startingOffsets?" in response["refused"]
+    assert response["load"].startswith(
         "LoadError: a load runs as a barrier job of RDDs, which Spark Connect does not offer"
     )

@@ -56,13 +56,13 @@ def main(servers: str, source: str, target: str, folder: str) -> None:
         "refused": lambda: read(source, startingOffset="3").count(),
         "load": load,
     }
-    answers = {}
+    responses = {}
     for name, part in parts.items():
         try:
-            answers[name] = part()
+            responses[name] = part()
         except Exception as error:  # noqa: BLE001 (the exception is the result)
-            answers[name] = f"{type(error).__name__}: {sentence(error)}"
-    print(json.dumps(answers))
+            responses[name] = f"{type(error).__name__}: {sentence(error)}"
+    print(json.dumps(responses))
     spark.stop()
 
 

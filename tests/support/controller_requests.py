@@ -63,7 +63,7 @@ class Requests:
         }
         self.services = ControllerServices(**given | services)
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
+    async def query(self, request: Message, version: int | None = None) -> Any:
         """Return the response to a request in `version`, by default the newest."""
         spec = type(request).__message__
         origin = Origin(spec.api_key, spec.versions.last if version is None else version)

@@ -21,7 +21,7 @@ class JavaOracle:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def ask(self, what: str, **question: Any) -> dict[str, Any]:
+    def query(self, what: str, **question: Any) -> dict[str, Any]:
         """Return the result of a computation by Kafka. The source of the Java program lists the supported questions."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -29,8 +29,8 @@ class JavaOracle:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, f"the oracle has gone at {question}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        response: dict[str, Any] = json.loads(line)
+        return response
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tests.support.java_oracle import JavaOracle, running
 
 def run(tool: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a tool to its end: `run("topics", "--bootstrap-server", address, "--list")`. Skips without Kafka's jars."""
-    done = _oracle().ask("run", tool=java.TOOLS.get(tool, tool), words=words)
+    done = _oracle().query("run", tool=java.TOOLS.get(tool, tool), words=words)
     return subprocess.CompletedProcess([tool, *words], done["status"], done["out"], done["err"])
 
 

@@ -28,7 +28,7 @@ def roundtrip(server: str, topic: str, authority: Path, mechanism: str, password
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 lacking(f"npm cannot install kafkajs {VERSION}: {done.stderr.strip()[-300:]}")
-    asked = {
+    requested = {
         "modules": str(modules / "node_modules/kafkajs"),
         "server": server,
         "topic": topic,
@@ -36,6 +36,6 @@ def roundtrip(server: str, topic: str, authority: Path, mechanism: str, password
         "mechanism": mechanism.lower(),
         "password": password,
     }
-    words = ["node", str(_PROGRAM), json.dumps(asked)]
+    words = ["node", str(_PROGRAM), json.dumps(requested)]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, check=False)
     return ended.stdout.strip() or ended.stderr.strip()

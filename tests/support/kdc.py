@@ -91,7 +91,7 @@ def realm(directory: Path) -> Iterator[Realm]:
             patch.setenv(name, made.environment[name])
         process = subprocess.Popen([kdc, "-n", "-r", REALM], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
-            wait_until(lambda: process.poll() is not None or _answers(port), within=60, what="the KDC listens")
+            wait_until(lambda: process.poll() is not None or _responses(port), within=60, what="the KDC listens")
             assert process.poll() is None, process.stderr and process.stderr.read()
             yield made
         finally:
@@ -101,7 +101,7 @@ def realm(directory: Path) -> Iterator[Realm]:
                 process.stderr.close()
 
 
-def _answers(port: int) -> bool:
+def _responses(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=60).close()
     except OSError:

@@ -16,19 +16,19 @@ def short_slices(steps: int = 100) -> Slices:
     return Slices(lambda: next(readings) * SLICE_S / steps)
 
 
-async def turns_of(answer: Awaitable[Any]) -> tuple[Any, int]:
+async def turns_of(response: Awaitable[Any]) -> tuple[Any, int]:
     """Await a result. Returns it and the number of loop iterations in which other tasks ran meanwhile."""
     loop = asyncio.get_running_loop()
-    turns, answered = -1, False
+    turns, responded = -1, False
 
     def turn() -> None:
         nonlocal turns
         turns += 1
-        if not answered:
+        if not responded:
             loop.call_soon(turn)
 
     turn()
     try:
-        return await answer, turns
+        return await response, turns
     finally:
-        answered = True
+        responded = True

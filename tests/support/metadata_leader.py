@@ -11,7 +11,7 @@ from pybroker.handlers.registry import registered_apis
 from pybroker.machine.reply import Reply
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.protocol.messages import request_class
-from tests.support.scripted_controller import Answer, ScriptedController
+from tests.support.scripted_controller import Response, ScriptedController
 
 FETCH, FETCH_SNAPSHOT = 1, 59
 CLUSTER_ID = "c"
@@ -24,11 +24,11 @@ def context_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), v
     return SimpleNamespace(services=services, version=version, authorizer=None)
 
 
-def answer_of(key: int, context: Any) -> Answer:
+def response_of(key: int, context: Any) -> Response:
     """Return the handler of an API as a function for `ScriptedController`."""
     api = registered_apis(ListenerRole.CONTROLLER)[key]
 
-    async def answer(request: Any) -> Any:
+    async def respond(request: Any) -> Any:
         assert type(request) is request_class(key)
         try:
             outcome = api.handle(request, context)
@@ -36,10 +36,10 @@ def answer_of(key: int, context: Any) -> Answer:
         except Exception as error:  # noqa: BLE001 - as the pipeline does
             return api.failed(request, context, error)
 
-    return answer
+    return respond
 
 
 def listener_of(voter: Controller | None, voters: tuple[QuorumVoter, ...] = (), port: int = 0) -> ScriptedController:
     """Return the listener of a controller, an async context manager."""
     context = context_of(voter, voters)
-    return ScriptedController({key: answer_of(key, context) for key in (FETCH, FETCH_SNAPSHOT)}, port=port)
+    return ScriptedController({key: response_of(key, context) for key in (FETCH, FETCH_SNAPSHOT)}, port=port)

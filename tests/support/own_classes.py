@@ -13,7 +13,7 @@ from pybroker.security.principal_builder import Proof
 READERS, OWN = "Group:readers", "Broker:own"
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     principal: str
     host: str
     operation: str
@@ -40,14 +40,14 @@ class Groups:
 class ReadersOnly:
     """An authorizer that allows reads to readers and everything to the test. Records each authorization request."""
 
-    asked: ClassVar[list[Asked]] = []
+    requested: ClassVar[list[Requested]] = []
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         assert properties["authorizer.class.name"] == f"{__name__}:ReadersOnly"
-        self.asked.clear()
+        self.requested.clear()
 
     def authorize(self, principal: str, host: str, operation: str, resource_type: str, name: str) -> bool:
-        ReadersOnly.asked.append(Asked(principal, host, operation, resource_type, name))
+        ReadersOnly.requested.append(Requested(principal, host, operation, resource_type, name))
         if name == "trap":
             raise KeyError(name)
         return principal == OWN or (principal == READERS and operation in ("READ", "DESCRIBE") and name != "closed")

@@ -90,8 +90,8 @@ class Node:
                         response.leader_host, response.leader_port = self.controller.leader_endpoint
                 except ControllerError:
                     response = RaftMessagesResponse(error_code=42)
-                answer = frame[4:8] + b"\0" + encode(response, 0)
-                writer.write(len(answer).to_bytes(4) + answer)
+                reply = frame[4:8] + b"\0" + encode(response, 0)
+                writer.write(len(reply).to_bytes(4) + reply)
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:
@@ -180,7 +180,7 @@ class Member(Node):
 
     async def start(self) -> None:
         await super().start()
-        self.controller.voters._ask_versions = _newest_versions
+        self.controller.voters._query_versions = _newest_versions
 
     def again(self) -> Member:
         """Return a new node on the same directory, as for a restarted process."""

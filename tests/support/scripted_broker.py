@@ -67,7 +67,7 @@ class ScriptedBroker:
     received: list[Received] = field(default_factory=list)
     faults: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Faults of the next requests by API key: `DROP`, or an error code for ListOffsets and InitProducerId."""
-    asked: Counter[int] = field(default_factory=Counter)
+    requested: Counter[int] = field(default_factory=Counter)
     """The number of requests by API key."""
     identities: int = 0
     aborted: Sequence[tuple[int, int]] = ()
@@ -78,12 +78,12 @@ class ScriptedBroker:
     """The epochs in the OffsetForLeaderEpoch requests."""
     further: Sequence[Sequence[int]] = ()
     """The scripts of the partitions from 1 on."""
-    answers_produce: threading.Event = field(default_factory=threading.Event)
+    responds_produce: threading.Event = field(default_factory=threading.Event)
     """Every Produce waits until this event is set. It is set at the start."""
 
     def __enter__(self) -> Self:
         self._scripts = [deque(lines) for lines in (self.script, *self.further)]
-        self.answers_produce.set()
+        self.responds_produce.set()
         self.faults = {key: deque(lines) for key, lines in self.faults.items()}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.bootstrap_servers = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -103,7 +103,7 @@ class ScriptedBroker:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self.answers_produce.set()
+        self.responds_produce.set()
         self.close_connections()
         for thread in list(self._threads):
             thread.join(60)
@@ -150,14 +150,14 @@ class ScriptedBroker:
                     if len(head) < 4:
                         return
                     frame = stream.read(struct.unpack(">i", head)[0])
-                    answer = self._answer(frame)
-                    if answer is None:
+                    response = self._serve_frame(frame)
+                    if response is None:
                         return
-                    connection.sendall(struct.pack(">i", len(answer)) + answer)
+                    connection.sendall(struct.pack(">i", len(response)) + response)
                 except OSError:
                     return
 
-    def _answer(self, frame: bytes) -> bytes | None:
+    def _serve_frame(self, frame: bytes) -> bytes | None:
         header, start = decode(RequestHeader, frame, 1)
         key, version = header.request_api_key, header.request_api_version
         self.seen.setdefault(key, set()).add(version)
@@ -168,7 +168,7 @@ class ScriptedBroker:
         if request_class(key).__message__.is_flexible(version):
             start = skip_tagged(frame, start)
         request, _ = decode(request_class(key), frame, version, start)
-        self.asked[key] += 1
+        self.requested[key] += 1
         fault = self._next_fault(key)
         body = None if fault == DROP else self._respond(request, fault)
         if body is None:
@@ -199,7 +199,7 @@ class ScriptedBroker:
         if isinstance(request, epoch_ends.OffsetForLeaderEpochRequest):
             return self._epoch_end(request)
         assert isinstance(request, produce.ProduceRequest)
-        self.answers_produce.wait()
+        self.responds_produce.wait()
         return self._produce(request)
 
     def _metadata(self) -> Message:
@@ -222,21 +222,21 @@ class ScriptedBroker:
 
     def _list_offsets(self, request: list_offsets.ListOffsetsRequest, fault: int) -> Message:
         ((topic,),) = (request.topics,)
-        (asked,) = topic.partitions
-        offset = 0 if asked.timestamp == -2 else self._offset
-        answer = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset, error_code=fault)
+        (requested,) = topic.partitions
+        offset = 0 if requested.timestamp == -2 else self._offset
+        response = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset, error_code=fault)
         return list_offsets.ListOffsetsResponse(
-            topics=[list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=[answer])]
+            topics=[list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=[response])]
         )
 
     def _fetch(self, request: fetch.FetchRequest) -> Message:
         """Return all batches from the one with the fetch offset on, without waiting."""
         ((topic,),) = (request.topics,)
-        (asked,) = topic.partitions
+        (requested,) = topic.partitions
         with self._lock:
-            found = b"".join(raw for base, count, raw in self._log if base + count > asked.fetch_offset)
-            fenced = 0 <= asked.current_leader_epoch < self.epoch
-            code = FENCED_LEADER_EPOCH if fenced else OUT_OF_RANGE if asked.fetch_offset > self._offset else 0
+            found = b"".join(raw for base, count, raw in self._log if base + count > requested.fetch_offset)
+            fenced = 0 <= requested.current_leader_epoch < self.epoch
+            code = FENCED_LEADER_EPOCH if fenced else OUT_OF_RANGE if requested.fetch_offset > self._offset else 0
         partition = fetch.PartitionData(partition_index=0, high_watermark=self._offset, records=b"" if code else found)
         partition.error_code = code
         partition.aborted_transactions = [
@@ -246,13 +246,13 @@ class ScriptedBroker:
 
     def _epoch_end(self, request: epoch_ends.OffsetForLeaderEpochRequest) -> Message:
         ((topic,),) = (request.topics,)
-        (asked,) = topic.partitions
-        self.looked_up.append(asked.leader_epoch)
+        (requested,) = topic.partitions
+        self.looked_up.append(requested.leader_epoch)
         with self._lock:
             end = epoch_ends.EpochEndOffset(partition=0)
-            known = [epoch for epoch, _ in self._epochs if epoch <= asked.leader_epoch]
-            if known and asked.leader_epoch <= self.epoch:
-                later = [start for epoch, start in self._epochs if epoch > asked.leader_epoch]
+            known = [epoch for epoch, _ in self._epochs if epoch <= requested.leader_epoch]
+            if known and requested.leader_epoch <= self.epoch:
+                later = [start for epoch, start in self._epochs if epoch > requested.leader_epoch]
                 end.leader_epoch, end.end_offset = known[-1], min(later, default=self._offset)
         return epoch_ends.OffsetForLeaderEpochResponse(
             topics=[epoch_ends.OffsetForLeaderTopicResult(topic=topic.topic, partitions=[end])]
@@ -261,11 +261,11 @@ class ScriptedBroker:
     def _produce(self, request: produce.ProduceRequest) -> Message | None:
         ((topic,),) = (request.topic_data,)
         appended = [self._append(one.index, bytes(one.records or b"")) for one in topic.partition_data]
-        answers = [answer for answer in appended if answer is not None]
-        if len(answers) < len(appended):
+        replies = [response for response in appended if response is not None]
+        if len(replies) < len(appended):
             return None
         return produce.ProduceResponse(
-            responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=answers)]
+            responses=[produce.TopicProduceResponse(name=topic.name, partition_responses=replies)]
         )
 
     def _append(self, index: int, raw: bytes) -> produce.PartitionProduceResponse | None:

@@ -1,7 +1,8 @@
 """A controller with scripted responses, to test the requests of brokers.
 
-Serves ApiVersions itself. `answers` has a function for each other API key, which returns the response, or None to close
-the connection. A function may be a coroutine function, which is awaited in the order of the connection's requests.
+Serves ApiVersions itself. `responses` has a function for each other API key, which returns the response, or None to
+close the connection. A function may be a coroutine function, which is awaited in the order of the requests of a
+connection.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from pybroker.protocol.messages import api_versions as versions
 from pybroker.protocol.messages import request_class
 from pybroker.protocol.schema import Message
 
-Answer = Callable[[Any], Message | Awaitable[Message | None] | None]
+Response = Callable[[Any], Message | Awaitable[Message | None] | None]
 
 
 class ScriptedController:
-    """`async with ScriptedController({63: answer}) as controller`."""
+    """`async with ScriptedController({63: response}) as controller`."""
 
-    def __init__(self, answers: Mapping[int, Answer], *, port: int = 0) -> None:
-        self.answers = dict(answers)
-        self.asked: Counter[int] = Counter()
+    def __init__(self, responses: Mapping[int, Response], *, port: int = 0) -> None:
+        self.responses = dict(responses)
+        self.requested: Counter[int] = Counter()
         """The number of requests by API key."""
         self._came = asyncio.Condition()
         self.connections = 0
@@ -55,10 +56,10 @@ class ScriptedController:
             serving.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
 
-    async def until_asked(self, key: int, times: int) -> None:
+    async def until_requested(self, key: int, times: int) -> None:
         """Wait until `times` requests of an API have arrived."""
         async with self._came:
-            await self._came.wait_for(lambda: self.asked[key] >= times)
+            await self._came.wait_for(lambda: self.requested[key] >= times)
 
     def drop_connections(self) -> None:
         """Close every connection."""
@@ -75,25 +76,25 @@ class ScriptedController:
             with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
                 while True:
                     (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    answer = await self._answer(await reader.readexactly(size))
-                    if answer is None:
+                    response = await self._respond(await reader.readexactly(size))
+                    if response is None:
                         return
-                    writer.write(struct.pack(">i", len(answer)) + answer)
+                    writer.write(struct.pack(">i", len(response)) + response)
         finally:
             writer.close()
             self._writers.discard(writer)
             self._serving.discard(task)
 
-    async def _answer(self, frame: bytes) -> bytes | None:
+    async def _respond(self, frame: bytes) -> bytes | None:
         header, start = decode(RequestHeader, frame, 1)
         key, version = header.request_api_key, header.request_api_version
         if request_class(key).__message__.is_flexible(version):
             start = skip_tagged(frame, start)
         request, _ = decode(request_class(key), frame, version, start)
         async with self._came:
-            self.asked[key] += 1
+            self.requested[key] += 1
             self._came.notify_all()
-        body = self._versions() if isinstance(request, versions.ApiVersionsRequest) else self.answers[key](request)
+        body = self._versions() if isinstance(request, versions.ApiVersionsRequest) else self.responses[key](request)
         if inspect.isawaitable(body):
             body = await body
         if body is None:
@@ -101,7 +102,7 @@ class ScriptedController:
         return struct.pack(">i", header.correlation_id) + response_prefix(key, version) + encode(body, version)
 
     def _versions(self) -> Message:
-        keys = [*self.answers, versions.ApiVersionsRequest.__message__.api_key]
+        keys = [*self.responses, versions.ApiVersionsRequest.__message__.api_key]
         ranges = {key: request_class(key).__message__.versions for key in keys}
         return versions.ApiVersionsResponse(
             api_keys=[

@@ -50,18 +50,18 @@ class ScriptedNode(ScriptedBroker):
         return super()._respond(request, fault)
 
     def _metadata(self) -> Message:
-        answer = super()._metadata()
-        assert isinstance(answer, metadata.MetadataResponse)
+        response = super()._metadata()
+        assert isinstance(response, metadata.MetadataResponse)
         nodes = [*([self] if self.is_named else []), *self.others]
-        answer.brokers = [
+        response.brokers = [
             metadata.MetadataResponseBroker(node_id=node.node, host="127.0.0.1", port=node.port) for node in nodes
         ]
-        answer.error_code = self.metadata_error
-        for topic in answer.topics:
+        response.error_code = self.metadata_error
+        for topic in response.topics:
             topic.topic_id = TOPIC_ID
             for partition in topic.partitions:
                 partition.leader_id = self.leader
-        return answer
+        return response
 
     @property
     def port(self) -> int:
@@ -72,22 +72,22 @@ class ScriptedNode(ScriptedBroker):
         if self.hint is None:
             return super()._produce(request)
         leader = produce.LeaderIdAndEpoch(leader_id=self.hint.node, leader_epoch=self.epoch + 1)
-        answer = produce.PartitionProduceResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=leader)
+        response = produce.PartitionProduceResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=leader)
         endpoint = produce.NodeEndpoint(node_id=self.hint.node, host="127.0.0.1", port=self.hint.port)
         name = request.topic_data[0].name
         return produce.ProduceResponse(
-            responses=[produce.TopicProduceResponse(name=name, partition_responses=[answer])],
+            responses=[produce.TopicProduceResponse(name=name, partition_responses=[response])],
             node_endpoints=[endpoint],
         )
 
     def _fetch(self, request: fetch.FetchRequest) -> Message:
         self.racks.append(request.rack_id)
-        answer = super()._fetch(request)
-        assert isinstance(answer, fetch.FetchResponse)
-        ((topic,), (asked,)) = (answer.responses, request.topics)
-        topic.topic_id = asked.topic_id
+        response = super()._fetch(request)
+        assert isinstance(response, fetch.FetchResponse)
+        ((topic,), (requested,)) = (response.responses, request.topics)
+        topic.topic_id = requested.topic_id
         (partition,) = topic.partitions
-        self._part(partition, asked.partitions[0])
+        self._part(partition, requested.partitions[0])
         if self.fetch_error:
             partition.error_code, partition.records = self.fetch_error, b""
         if self.prefers is not None:
@@ -95,16 +95,18 @@ class ScriptedNode(ScriptedBroker):
         if self.hint is not None:
             partition.error_code, partition.records = ErrorCode.NOT_LEADER_OR_FOLLOWER, b""
             partition.current_leader = fetch.LeaderIdAndEpoch(leader_id=self.hint.node, leader_epoch=self.epoch + 1)
-            answer.node_endpoints = [fetch.NodeEndpoint(node_id=self.hint.node, host="127.0.0.1", port=self.hint.port)]
-        return answer
+            response.node_endpoints = [
+                fetch.NodeEndpoint(node_id=self.hint.node, host="127.0.0.1", port=self.hint.port)
+            ]
+        return response
 
-    def _part(self, partition: fetch.PartitionData, asked: fetch.FetchPartition) -> None:
+    def _part(self, partition: fetch.PartitionData, requested: fetch.FetchPartition) -> None:
         """Set the diverging epoch if the log of the fetcher diverges from this one, as a broker does (KIP-595)."""
-        last = asked.last_fetched_epoch
+        last = requested.last_fetched_epoch
         if last < 0 or partition.error_code not in (0, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
         epoch = max((epoch for epoch, _ in self._epochs if epoch <= last), default=-1)
         end = min((start for known, start in self._epochs if known > last), default=self._offset)
-        if epoch < last or end < asked.fetch_offset:
+        if epoch < last or end < requested.fetch_offset:
             partition.error_code, partition.records = 0, b""
             partition.diverging_epoch = fetch.EpochEndOffset(epoch=epoch, end_offset=end)

@@ -7,7 +7,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class _Steps(selectors.SelectSelector):
@@ -33,7 +33,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return self._steps.now
 
 
-def run_stepped(main: Coroutine[Any, Any, Answer]) -> Answer:
+def run_stepped(main: Coroutine[Any, Any, Response]) -> Response:
     """Run a coroutine on a stepped loop. Returns its result."""
     with asyncio.Runner(loop_factory=SteppedLoop) as runner:
         return runner.run(main)

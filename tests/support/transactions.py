@@ -37,7 +37,7 @@ class Coordinator:
         self.now = NOW
         self.records: list[Any] = []
 
-    def ask(self, event: Any) -> Any:
+    def query(self, event: Any) -> Any:
         """Handle an event and return the reply. Raises the errors of the machine."""
         outcome = self.machine.handle(event, self.now)
         for record in outcome.records:
@@ -55,25 +55,27 @@ class Coordinator:
     ) -> ProducerIdentity:
         """Initialize a producer. `had` is its current producer id and epoch."""
         expected = None if had is None else ProducerIdentity(*had)
-        reply: ProducerIdentity = self.ask(InitProducerId(transactional_id, timeout_ms, expected, fresh_id))
+        reply: ProducerIdentity = self.query(InitProducerId(transactional_id, timeout_ms, expected, fresh_id))
         return reply
 
     def add(self, identity: tuple[int, int], *partitions: int, version: int = 2) -> None:
         """Add partitions of the topic `a` to the transaction."""
         added = frozenset(("a", index) for index in partitions or (0,))
-        self.ask(AddPartitions("t", ProducerIdentity(*identity), added, version))
+        self.query(AddPartitions("t", ProducerIdentity(*identity), added, version))
 
     def end(
         self, identity: tuple[int, int], *, commit: bool = True, version: int = 2, fresh_id: int | None = None
     ) -> ProducerIdentity:
         """End the transaction."""
-        reply: ProducerIdentity = self.ask(EndTransaction("t", ProducerIdentity(*identity), commit, version, fresh_id))
+        reply: ProducerIdentity = self.query(
+            EndTransaction("t", ProducerIdentity(*identity), commit, version, fresh_id)
+        )
         return reply
 
     def complete(self) -> None:
         """Complete the transaction, as after all markers are written."""
         known = self.known()
-        self.ask(CompleteTransaction("t", ProducerIdentity(known.producer_id, known.producer_epoch)))
+        self.query(CompleteTransaction("t", ProducerIdentity(known.producer_id, known.producer_epoch)))
 
     def known(self, transactional_id: str = "t") -> TransactionMetadata:
         """Return the machine's metadata of a transactional id."""

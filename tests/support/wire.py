@@ -73,9 +73,9 @@ class Wire:
 
     def call(self, name: str, version: int, **fields: Any) -> Any:
         """Send a request by Kafka's name (without `Request`) and return the decoded response."""
-        return self.ask(request(name, version, **fields))
+        return self.query(request(name, version, **fields))
 
-    def ask(self, made: Any) -> Any:
+    def query(self, made: Any) -> Any:
         """Send a request and return the decoded response."""
         correlation_id = self.send(made)
         return self.receive(made, correlation_id)
@@ -90,8 +90,8 @@ class Wire:
     def receive(self, made: Any, correlation_id: int) -> Any:
         """Read one frame and decode it as the response to `made`."""
         frame = self.read_frame()
-        (answered,) = struct.unpack_from(">i", frame)
-        assert answered == correlation_id, f"answer {answered} came where {correlation_id} was due"
+        (responded,) = struct.unpack_from(">i", frame)
+        assert responded == correlation_id, f"answer {responded} came where {correlation_id} was due"
         kind = message(made.name.replace("Request", "Response"))
         return kind.decode(frame, version=made.API_VERSION, header=True)
 
@@ -152,9 +152,9 @@ def produce(
     return request("Produce", version, transactional_id=None, acks=acks, timeout_ms=10_000, topic_data=[data])
 
 
-def produced(answer: Any) -> Any:
+def produced(response: Any) -> Any:
     """Return the result for the only partition in a Produce response."""
-    (topic,) = answer.responses
+    (topic,) = response.responses
     (partition,) = topic.partition_responses
     return partition
 
@@ -205,8 +205,8 @@ def fetch(
     )
 
 
-def fetched(answer: Any) -> Any:
+def fetched(response: Any) -> Any:
     """Return the result for the only partition in a Fetch response."""
-    (topic,) = answer.responses
+    (topic,) = response.responses
     (partition,) = topic.partitions
     return partition

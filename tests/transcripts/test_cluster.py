@@ -144,8 +144,8 @@ class Stage:
         return events.CreateTopics(topics, ids, 0, whole_creation(topics, 1), validate)
 
     def event_delete(self, words: list[str]) -> events.DeleteTopics:
-        asked = [int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words]
-        return events.DeleteTopics(asked, whole_deletion(asked))
+        requested = [int(word[1:]).to_bytes(16) if word[0] == "#" else word for word in words]
+        return events.DeleteTopics(requested, whole_deletion(requested))
 
     def event_alter(self, words: list[str]) -> events.AlterConfigs:
         return events.AlterConfigs([config_change(some) for some in parted(words)])
@@ -162,8 +162,8 @@ class Stage:
         election_type = events.ElectionType[words[0].upper()]
         if words[1:] == ["all"]:
             return events.ElectLeaders(election_type, None)
-        asked = [word.rsplit("/", 1) for word in words[1:]]
-        return events.ElectLeaders(election_type, [(name, [int(index)]) for name, index in asked])
+        requested = [word.rsplit("/", 1) for word in words[1:]]
+        return events.ElectLeaders(election_type, [(name, [int(index)]) for name, index in requested])
 
     def event_reassign(self, words: list[str]) -> events.AlterReassignments:
         topics = []
@@ -179,8 +179,8 @@ class Stage:
     def event_reassigned(self, words: list[str]) -> events.ListReassignments:
         if words == ["all"]:
             return events.ListReassignments(None)
-        asked = [word.rsplit("/", 1) for word in words]
-        return events.ListReassignments([(name, [int(index)]) for name, index in asked])
+        requested = [word.rsplit("/", 1) for word in words]
+        return events.ListReassignments([(name, [int(index)]) for name, index in requested])
 
     def event_ids(self, words: list[str]) -> events.AllocateProducerIds:
         return events.AllocateProducerIds(int(words[0]), int(words[1]))

@@ -81,8 +81,8 @@ class Stage:
             yield "(waits)"
         elif outcome.reply is not None:
             yield show(outcome.reply)
-        for answer in outcome.answers:
-            yield f"to {' '.join(map(str, answer.key[::2]))}: {show(answer.reply)}"  # type: ignore[index]
+        for response in outcome.responses:
+            yield f"to {' '.join(map(str, response.key[::2]))}: {show(response.reply)}"  # type: ignore[index]
         for record in outcome.records:
             if isinstance(record, GroupRecord):
                 self.written.append(record)

@@ -130,10 +130,10 @@ class Stage:
 
     def do_list(self, _bare: list[str], values: dict[str, str]) -> Iterator[str]:
         states = [values["state"]] if "state" in values else None
-        asked_for = TransactionFilter(states=states)
+        requested = TransactionFilter(states=states)
         reply: Any = self.machine.handle(events.ListTransactions(), self.now).reply
         listed, now = reply
-        found = [(name, known) for name, known in listed if asked_for.lets_through(name, known, now)]
+        found = [(name, known) for name, known in listed if requested.lets_through(name, known, now)]
         yield from [f"{name}: {known.state.value}" for name, known in found] or ["none"]
 
     # -------------------------------------------------------------------------------------------------- what happens

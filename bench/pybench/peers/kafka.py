@@ -174,26 +174,26 @@ class Kafka:
                 if "BindException" in log_tail(self.directory) and not last_try:
                     return False
                 raise StartError(f"Apache Kafka ended with status {process.returncode}:\n{log_tail(self.directory)}")
-            if answers_api_versions("127.0.0.1", self.port):
+            if responds_api_versions("127.0.0.1", self.port):
                 return True
             time.sleep(0.02)
         self.stop()
         raise StartError(f"Apache Kafka was not ready after {self._ready_timeout_s:.0f} s:\n{log_tail(self.directory)}")
 
 
-def answers_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:
+def responds_api_versions(host: str, port: int, timeout_s: float = 2) -> bool:
     """Return whether a server responds to ApiVersions (key 18, version 0) with error code 0."""
     request = struct.pack(">hhih", 18, 0, 7, -1)
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
-            answer = b""
-            while len(answer) < 10:
+            response = b""
+            while len(response) < 10:
                 chunk = connection.recv(4096)
                 if not chunk:
                     return False
-                answer += chunk
+                response += chunk
     except OSError:
         return False
-    _size, correlation_id, error_code = struct.unpack_from(">iih", answer)
+    _size, correlation_id, error_code = struct.unpack_from(">iih", response)
     return bool(correlation_id == 7 and error_code == 0)

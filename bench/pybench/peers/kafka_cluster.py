@@ -20,7 +20,7 @@ from pybench.peers.cluster import NODES, SETTINGS
 from pybench.peers.errors import StartError
 from pybench.peers.free_ports import free_ports
 from pybench.peers.java import java_command, run_java_tool
-from pybench.peers.kafka import SERVER_OPTIONS, answers_api_versions
+from pybench.peers.kafka import SERVER_OPTIONS, responds_api_versions
 from pybench.peers.server_log import SERVER_LOG, TAIL_CHARACTERS, log_tail
 
 _READY_S = 120.0
@@ -192,7 +192,7 @@ def _launch(node: _Node, heap_mb: int) -> None:
 def _await_ready(node: _Node, within_s: float) -> None:
     assert node.process is not None
     deadline = time.monotonic() + within_s
-    while not answers_api_versions("127.0.0.1", node.port):
+    while not responds_api_versions("127.0.0.1", node.port):
         if node.process.poll() is not None:
             raise StartError(f"Apache Kafka ended with status {node.process.returncode}:\n{log_tail(node.directory)}")
         if time.monotonic() > deadline:

@@ -57,8 +57,8 @@ class Scraped(Pybroker):
     def _read(self, url: str) -> None:
         while not self._ended.wait(_EVERY_S):
             try:
-                with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
-                    answer.read()
+                with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
+                    response.read()
             except OSError as failure:
                 self._failure = failure
                 return

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use pybroker_net::{Identity, Right, Rights};
 
-const ASKED: u64 = 5_000_000;
+const REQUESTED: u64 = 5_000_000;
 const VERSION: u64 = 1;
 
 /// Resident bytes of this process.
@@ -53,19 +53,19 @@ fn main() {
     };
     let remembered = (0..principals * topics).filter(|&at| known(at).is_some()).count();
     let begun = Instant::now();
-    for at in 0..ASKED {
+    for at in 0..REQUESTED {
         known(at % topics.min(10));
     }
     let own = begun.elapsed();
     let (begun, mut state) = (Instant::now(), 0x2545_F491_4F6C_DD1D_u64);
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTED {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         known(state % (principals * topics));
     }
     let drawn = begun.elapsed();
-    let each = |took: std::time::Duration| took.as_nanos() as f64 / ASKED as f64;
+    let each = |took: std::time::Duration| took.as_nanos() as f64 / REQUESTED as f64;
     println!(
         "{{\"load\": \"decisions\", \"records\": {}, \"seconds\": {}, \"resident_mib\": {}, \"remembered_percent\": {}, \
          \"own_ns\": {}, \"drawn_ns\": {}}}",

@@ -28,11 +28,11 @@ pub enum Total {
     ConnectionsMade,
     ConnectionsEnded,
     /// Produce or Fetch requests that have a response.
-    Answers,
+    HotResponses,
     /// Sum of the microseconds from such a request to its response.
-    AnswersUs,
+    ResponseTimeUs,
     /// Bytes of such responses.
-    AnsweredBytes,
+    ResponseBytes,
     /// Batches acknowledged.
     Batches,
     /// Records acknowledged, or returned to the caller.
@@ -58,9 +58,9 @@ pub enum Peak {
     /// Bytes of an acknowledged batch.
     Batch,
     /// Microseconds from a Produce or Fetch request to its response.
-    AnswerUs,
+    ResponseTimeUs,
     /// Bytes of such a response.
-    AnsweredBytes,
+    ResponseBytes,
     /// Microseconds in which batches waited and none was acknowledged.
     GapUs,
     /// Microseconds that a batch was open or waited before it was first sent.
@@ -120,13 +120,13 @@ impl Counters {
     }
 
     /// Count the response to a Produce or Fetch request.
-    pub fn answered(&self, waited: Duration, bytes: u64) {
+    pub fn responded(&self, waited: Duration, bytes: u64) {
         let waited_us = waited.as_micros() as u64;
-        self.add(Total::Answers, 1);
-        self.add(Total::AnswersUs, waited_us);
-        self.add(Total::AnsweredBytes, bytes);
-        self.raise(Peak::AnswerUs, waited_us);
-        self.raise(Peak::AnsweredBytes, bytes);
+        self.add(Total::HotResponses, 1);
+        self.add(Total::ResponseTimeUs, waited_us);
+        self.add(Total::ResponseBytes, bytes);
+        self.raise(Peak::ResponseTimeUs, waited_us);
+        self.raise(Peak::ResponseBytes, bytes);
     }
 
     /// Count a batch that is sent for the first time.

@@ -51,7 +51,7 @@ pub fn decode(bytes: &[u8]) {
     let following = Following { leader: BrokerId(1), leader_epoch: LeaderEpoch(2) };
     partition.become_follower(following, &mut |_| ()).expect("it has no role yet");
     fetcher.follow(Arc::clone(&partition), following);
-    for frame in [bytes.to_vec(), answer(bytes)] {
+    for frame in [bytes.to_vec(), respond(bytes)] {
         let _ = fetcher.next_request(NOW);
         let _ = fetcher.take_response(&frame, NOW, &mut Silent);
         check(&partition);
@@ -72,7 +72,7 @@ fn settings() -> FetcherSettings {
 }
 
 /// An answer for the partition: the first bytes are its numbers, the rest its records.
-fn answer(bytes: &[u8]) -> Vec<u8> {
+fn respond(bytes: &[u8]) -> Vec<u8> {
     let (numbers, records) = bytes.split_at(NUMBERS.min(bytes.len()));
     let number = |at: usize| i64::from(numbers.get(at).copied().unwrap_or(0).cast_signed());
     let is_diverging = number(3) > 100;

@@ -30,7 +30,7 @@ pub use connection::identity::Identity;
 pub use data_plane::DataPlane;
 pub use data_plane::api_versions::Software;
 pub use data_plane::events::{
-    CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaAsked, UnresolvedRequest,
+    CaughtUpReplica, ControlRequest, Event, EventQueue, Level, PeerCertificate, QuotaQuery, UnresolvedRequest,
 };
 pub use data_plane::settings::{
     FetchSecurity, FetchSource, ListenerSettings, ListenerTls, ReplicationSettings, Settings,
@@ -39,7 +39,7 @@ pub use data_plane::settings::{
 pub use data_plane::simulation::{Served, SimulatedDataPlane};
 pub use delayed_operations::interception::Decision;
 pub use delayed_operations::markers::AppendedMarkers;
-pub use delayed_operations::verification::{TransactionAsked, Verified};
+pub use delayed_operations::verification::{TransactionQuery, Verified};
 pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
 pub use measures::counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
 pub use measures::partition_states::PartitionState;

@@ -63,7 +63,7 @@ impl Quorum {
         if message.get_msg_type() != MessageType::MsgHeartbeat || message.commit <= last {
             return None;
         }
-        let mut answer = Message {
+        let mut response = Message {
             from: message.to,
             to: message.from,
             term: message.term,
@@ -72,7 +72,7 @@ impl Quorum {
             reject_hint: last,
             ..Message::default()
         };
-        answer.set_msg_type(MessageType::MsgAppendResponse);
+        response.set_msg_type(MessageType::MsgAppendResponse);
         if message.term >= self.raft.raft.term
             && (message.term, message.commit) > (self.awaited.term, self.awaited.index)
         {
@@ -80,14 +80,14 @@ impl Quorum {
             self.awaited = Position { index: message.commit, term: message.term };
         }
         message.commit = last;
-        Some(answer)
+        Some(response)
     }
 
     /// Sends the rejection from [`Quorum::clamp_commit`], if its receiver is the leader.
-    pub(super) fn reject_commit(&mut self, answer: Message) {
+    pub(super) fn reject_commit(&mut self, response: Message) {
         let raft = &mut self.raft.raft;
-        if raft.state == StateRole::Follower && raft.term == answer.term && raft.leader_id == answer.to {
-            raft.msgs.push(answer);
+        if raft.state == StateRole::Follower && raft.term == response.term && raft.leader_id == response.to {
+            raft.msgs.push(response);
         }
     }
 

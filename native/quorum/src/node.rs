@@ -144,8 +144,8 @@ impl Quorum {
             Err(raft::Error::StepPeerNotFound) if self.is_open => return Ok(None),
             stepped => stepped?,
         }
-        if let Some(answer) = lost {
-            self.reject_commit(answer);
+        if let Some(response) = lost {
+            self.reject_commit(response);
         }
         self.begin_term(now_ms);
         Ok(None)

@@ -213,8 +213,8 @@ fn a_vote_is_persisted_before_it_is_sent() {
             let ready = voter.quorum.ready().unwrap();
             assert!(ready.messages.is_empty() && !ready.persisted_messages.is_empty());
             voter.quorum.persisted(ready.number);
-            for (_, answer) in ready.persisted_messages {
-                voters[0].takes(to, &answer).unwrap();
+            for (_, response) in ready.persisted_messages {
+                voters[0].takes(to, &response).unwrap();
             }
         }
     }
@@ -420,12 +420,12 @@ fn a_message_that_is_none_or_says_what_cannot_be_is_refused() {
     let last = voters[1].quorum.last_index();
     assert!(voters[1].quorum.committed_index() <= last, "it is taken for what is here");
     // Kind 1 is a response to a leader, about entries that it does not have.
-    let mut answer = heartbeat;
-    answer[1] = 1;
-    answer[3..11].copy_from_slice(&1u64.to_be_bytes());
-    answer[11..19].copy_from_slice(&2u64.to_be_bytes());
-    answer[3 + 8 * 4..3 + 8 * 5].copy_from_slice(&99u64.to_be_bytes());
-    assert!(refused(&mut voters[0], 1, &answer));
+    let mut response = heartbeat;
+    response[1] = 1;
+    response[3..11].copy_from_slice(&1u64.to_be_bytes());
+    response[11..19].copy_from_slice(&2u64.to_be_bytes());
+    response[3 + 8 * 4..3 + 8 * 5].copy_from_slice(&99u64.to_be_bytes());
+    assert!(refused(&mut voters[0], 1, &response));
 }
 
 #[test]

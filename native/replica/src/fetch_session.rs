@@ -24,7 +24,7 @@ pub enum SessionOwner {
 #[derive(Clone, Debug)]
 pub struct SessionPartition {
     /// The client's request for the partition.
-    pub asked: FetchPartition,
+    pub requested: FetchPartition,
     /// The high watermark last sent; -1 before the first response.
     pub sent_high_watermark: i64,
     /// The log start offset last sent; -1 before the first response.
@@ -32,8 +32,8 @@ pub struct SessionPartition {
 }
 
 impl SessionPartition {
-    fn unsent(asked: FetchPartition) -> Self {
-        Self { asked, sent_high_watermark: -1, sent_log_start: -1 }
+    fn unsent(requested: FetchPartition) -> Self {
+        Self { requested, sent_high_watermark: -1, sent_log_start: -1 }
     }
 }
 
@@ -104,14 +104,16 @@ impl FetchSession {
     /// Applies a request's partitions: adds new ones, updates known ones, removes `forgotten`. A partition that is
     /// named without a change did not receive the last response, so all of its state is sent again.
     pub fn update(&mut self, named: Vec<FetchPartition>, forgotten: &[(TopicRef, PartitionIndex)]) {
-        for asked in named {
-            let key = (asked.topic.clone(), asked.index);
+        for requested in named {
+            let key = (requested.topic.clone(), requested.index);
             match self.positions.get(&key) {
-                Some(&place) if self.partitions[place].asked != asked => self.partitions[place].asked = asked,
-                Some(&place) => self.partitions[place] = SessionPartition::unsent(asked),
+                Some(&place) if self.partitions[place].requested != requested => {
+                    self.partitions[place].requested = requested
+                }
+                Some(&place) => self.partitions[place] = SessionPartition::unsent(requested),
                 None => {
                     self.positions.insert(key, self.partitions.len());
-                    self.partitions.push(SessionPartition::unsent(asked));
+                    self.partitions.push(SessionPartition::unsent(requested));
                 }
             }
         }
@@ -125,9 +127,9 @@ impl FetchSession {
             self.positions.remove(key);
         }
         let positions = &mut self.positions;
-        self.partitions.retain(|p| positions.contains_key(&(p.asked.topic.clone(), p.asked.index)));
+        self.partitions.retain(|p| positions.contains_key(&(p.requested.topic.clone(), p.requested.index)));
         for (place, partition) in self.partitions.iter().enumerate() {
-            positions.insert((partition.asked.topic.clone(), partition.asked.index), place);
+            positions.insert((partition.requested.topic.clone(), partition.requested.index), place);
         }
         self.first = 0;
     }
@@ -333,7 +335,7 @@ mod tests {
         session.partitions_mut()[0].sent_high_watermark = 9;
         session.update(vec![partition("a", 0, 5)], &[(TopicRef::Name("a".into()), PartitionIndex(1))]);
         let left = session.partitions_mut();
-        assert_eq!((left.len(), left[0].asked.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
+        assert_eq!((left.len(), left[0].requested.fetch_offset, left[0].sent_high_watermark), (1, 5, 9));
         session.update(vec![partition("a", 0, 5)], &[]);
         assert_eq!(session.partitions()[0].sent_high_watermark, -1, "it was not taken as it was sent");
     }

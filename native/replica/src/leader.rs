@@ -321,8 +321,8 @@ impl Leader {
 
     /// Returns the log start offset of another replica; -1 before its first Fetch.
     pub fn log_start_of(&self, id: BrokerId) -> i64 {
-        let asked = self.followers.iter().find(|follower| follower.id == id);
-        asked.map_or(UNKNOWN, |follower| follower.position.log_start_offset.load(Ordering::Acquire))
+        let requested = self.followers.iter().find(|follower| follower.id == id);
+        requested.map_or(UNKNOWN, |follower| follower.position.log_start_offset.load(Ordering::Acquire))
     }
 
     /// Returns the in-sync replicas that have not caught up with the log end `own` for longer than `max_lag_ms`. The
@@ -371,8 +371,8 @@ impl Leader {
 
     /// Returns whether a call of [`Leader::maybe_join`], which needs a lock, may have an effect.
     pub(crate) fn might_join(&self, replica: BrokerId, high_watermark: i64) -> bool {
-        let asked = self.followers.iter().find(|follower| follower.id == replica);
-        asked.is_some_and(|follower| {
+        let requested = self.followers.iter().find(|follower| follower.id == replica);
+        requested.is_some_and(|follower| {
             !follower.position.joining.load(Ordering::Acquire)
                 && follower.may_join(high_watermark.max(self.epoch_start))
         })

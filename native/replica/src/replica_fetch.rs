@@ -39,8 +39,8 @@ impl Partition {
 
     /// Verifies the leader epochs if a follower's log seems to diverge: with a damaged list, the leader would
     /// truncate committed records. Returns the repair, if there was one.
-    pub fn verify_epochs_for(&self, asked: &FetchPartition) -> Option<RepairedEpochs> {
-        if self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) == Agreement::Agrees {
+    pub fn verify_epochs_for(&self, requested: &FetchPartition) -> Option<RepairedEpochs> {
+        if self.agreement(requested.last_fetched_epoch, Offset(requested.fetch_offset)) == Agreement::Agrees {
             return None;
         }
         // If the log cannot be read, the read of the same Fetch reports the error.
@@ -53,23 +53,25 @@ impl Partition {
         &self,
         replica: ReplicaState,
         eligible: Eligibility,
-        asked: &FetchPartition,
+        requested: &FetchPartition,
         now_ms: i64,
         wake: &mut dyn FnMut(Waiter),
     ) -> CaughtUp {
-        let in_range = (self.log().log_start_offset()..=self.log().log_end_offset()).contains(&asked.fetch_offset);
-        if !in_range || self.agreement(asked.last_fetched_epoch, Offset(asked.fetch_offset)) != Agreement::Agrees {
+        let in_range = (self.log().log_start_offset()..=self.log().log_end_offset()).contains(&requested.fetch_offset);
+        if !in_range
+            || self.agreement(requested.last_fetched_epoch, Offset(requested.fetch_offset)) != Agreement::Agrees
+        {
             return CaughtUp::NoNews;
         }
         // An older follower does not send it.
-        let is_named = asked.leader_epoch.0 >= 0;
-        let leader_epoch = if is_named { asked.leader_epoch } else { LeaderEpoch(self.leader_epoch()) };
+        let is_named = requested.leader_epoch.0 >= 0;
+        let leader_epoch = if is_named { requested.leader_epoch } else { LeaderEpoch(self.leader_epoch()) };
         let position = FollowerPosition {
             replica: BrokerId(replica.id),
             broker_epoch: replica.epoch,
             leader_epoch,
-            log_end_offset: asked.fetch_offset,
-            log_start_offset: asked.log_start_offset,
+            log_end_offset: requested.fetch_offset,
+            log_start_offset: requested.log_start_offset,
             eligible,
         };
         // The response reports the reason.

@@ -74,8 +74,8 @@ pub const TRANSITIONS: [(RoleKind, EpochStep, RoleKind); 15] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoleRefused {
     /// The change is for an older epoch.
-    #[error("leader epoch {} is over: {} is in force", asked.0, in_force.0)]
-    Stale { asked: LeaderEpoch, in_force: LeaderEpoch },
+    #[error("leader epoch {} is over: {} is in force", requested.0, in_force.0)]
+    Stale { requested: LeaderEpoch, in_force: LeaderEpoch },
     /// [`TRANSITIONS`] does not contain the change.
     #[error("the role at leader epoch {} is {from}: within the epoch it cannot become {to}", epoch.0)]
     Unlisted { from: RoleKind, to: RoleKind, epoch: LeaderEpoch },
@@ -112,14 +112,14 @@ impl Role {
     }
 
     /// Checks a role change by [`TRANSITIONS`].
-    pub(crate) fn check(&self, to: RoleKind, asked: LeaderEpoch) -> Result<(), RoleRefused> {
+    pub(crate) fn check(&self, to: RoleKind, requested: LeaderEpoch) -> Result<(), RoleRefused> {
         let (from, in_force) = (self.kind(), self.leader_epoch());
-        if asked < in_force {
-            return Err(RoleRefused::Stale { asked, in_force });
+        if requested < in_force {
+            return Err(RoleRefused::Stale { requested, in_force });
         }
-        let step = if asked == in_force { EpochStep::Same } else { EpochStep::Newer };
+        let step = if requested == in_force { EpochStep::Same } else { EpochStep::Newer };
         let listed = TRANSITIONS.contains(&(from, step, to));
-        if listed { Ok(()) } else { Err(RoleRefused::Unlisted { from, to, epoch: asked }) }
+        if listed { Ok(()) } else { Err(RoleRefused::Unlisted { from, to, epoch: requested }) }
     }
 
     /// Checks a change to follower. Within an epoch, the leader must stay the same.
@@ -158,7 +158,7 @@ mod tests {
         for from in KINDS {
             for to in KINDS {
                 let before = role(from, 7);
-                let stale = Err(RoleRefused::Stale { asked: LeaderEpoch(6), in_force: LeaderEpoch(7) });
+                let stale = Err(RoleRefused::Stale { requested: LeaderEpoch(6), in_force: LeaderEpoch(7) });
                 assert_eq!(before.check(to, LeaderEpoch(6)), stale);
                 for (step, epoch) in [(EpochStep::Same, LeaderEpoch(7)), (EpochStep::Newer, LeaderEpoch(8))] {
                     match before.check(to, epoch) {

@@ -176,7 +176,7 @@ error_codes! {
 impl ErrorCode {
     /// Returns whether the leader may have moved to another broker (Kafka's `InvalidMetadataException`, and related
     /// codes).
-    pub fn asks_for_metadata(self) -> bool {
+    pub fn requests_metadata(self) -> bool {
         matches!(
             self,
             Self::UNKNOWN_TOPIC_OR_PARTITION
@@ -222,13 +222,13 @@ mod tests {
     #[test]
     fn a_code_of_a_newer_broker_is_kept_and_not_retried() {
         let unknown = ErrorCode(9999);
-        assert_eq!((unknown.name(), unknown.is_retriable(), unknown.asks_for_metadata()), (None, false, false));
+        assert_eq!((unknown.name(), unknown.is_retriable(), unknown.requests_metadata()), (None, false, false));
         assert_eq!(unknown.to_string(), "an error code that is not known (9999)");
     }
 
     #[test]
     fn a_change_of_leader_is_worth_a_retry() {
-        let codes = (-1..1000).map(ErrorCode).filter(|code| code.asks_for_metadata());
+        let codes = (-1..1000).map(ErrorCode).filter(|code| code.requests_metadata());
         let not_retried: Vec<ErrorCode> = codes.filter(|code| !code.is_retriable()).collect();
         // Kafka's BrokerNotAvailableException is not retriable.
         assert_eq!(not_retried, [ErrorCode::BROKER_NOT_AVAILABLE]);

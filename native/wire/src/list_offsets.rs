@@ -20,7 +20,7 @@ pub const EARLIEST: i64 = -2;
 
 /// The query for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedOffset {
+pub struct RequestedOffset {
     pub topic: TopicRef,
     pub index: i32,
     /// Milliseconds since the epoch, [`LATEST`] or [`EARLIEST`].
@@ -28,14 +28,14 @@ pub struct AskedOffset {
 }
 
 /// Appends a request's message after its header in `out`. Partitions of one topic must be adjacent.
-pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, asked: &[AskedOffset]) {
+pub fn write_request(out: &mut Vec<u8>, version: i16, read_committed: bool, requested: &[RequestedOffset]) {
     let mut writer = Writer::new(out, version >= FLEXIBLE);
     writer.tags_none();
     writer.i32(-1); // replica_id: not a replica
     if version >= WITH_ISOLATION_LEVEL {
         writer.i8(read_committed.into());
     }
-    let topics = asked.chunk_by(|a, b| a.topic == b.topic);
+    let topics = requested.chunk_by(|a, b| a.topic == b.topic);
     writer.array_len(topics.clone().count());
     for partitions in topics {
         partitions[0].topic.write(&mut writer);
@@ -99,25 +99,25 @@ mod tests {
     use super::*;
     use crate::topics::tests::topic;
 
-    fn read_request(frame: &[u8], version: i16) -> Result<(bool, Vec<AskedOffset>), Malformed> {
+    fn read_request(frame: &[u8], version: i16) -> Result<(bool, Vec<RequestedOffset>), Malformed> {
         let mut reader = Reader::new(frame, 0, version >= FLEXIBLE);
         reader.header_tags()?;
         assert_eq!(reader.i32()?, -1);
         let read_committed = version >= 2 && reader.i8()? == 1;
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         for _ in 0..reader.array_len()? {
             let topic = TopicRef::read(&mut reader, false)?;
             for _ in 0..reader.array_len()? {
                 let index = reader.i32()?;
                 assert!(version < 4 || reader.i32()? == -1);
-                asked.push(AskedOffset { topic: topic.clone(), index, timestamp: reader.i64()? });
+                requested.push(RequestedOffset { topic: topic.clone(), index, timestamp: reader.i64()? });
                 reader.tags()?;
             }
             reader.tags()?;
         }
         reader.tags()?;
         assert_eq!(reader.left(), 0);
-        Ok((read_committed, asked))
+        Ok((read_committed, requested))
     }
 
     fn write_response(version: i16, listed: &[ListedOffset]) -> Vec<u8> {
@@ -154,12 +154,12 @@ mod tests {
         #[test]
         fn a_request_is_read_as_it_was_written(
             version in 1_i16..=7, read_committed: bool,
-            asked in prop::collection::vec((topic(false), any::<i32>(), any::<i64>()), 0..6),
+            requested in prop::collection::vec((topic(false), any::<i32>(), any::<i64>()), 0..6),
         ) {
-            let asked = asked.into_iter().map(|(topic, index, timestamp)| AskedOffset { topic, index, timestamp });
-            let (asked, mut out) = (asked.collect::<Vec<_>>(), Vec::new());
-            write_request(&mut out, version, read_committed, &asked);
-            prop_assert_eq!(read_request(&out, version), Ok((version >= 2 && read_committed, asked)));
+            let requested = requested.into_iter().map(|(topic, index, timestamp)| RequestedOffset { topic, index, timestamp });
+            let (requested, mut out) = (requested.collect::<Vec<_>>(), Vec::new());
+            write_request(&mut out, version, read_committed, &requested);
+            prop_assert_eq!(read_request(&out, version), Ok((version >= 2 && read_committed, requested)));
         }
 
         #[test]

@@ -100,18 +100,18 @@ def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iter
         )
     backlog = machine.number("proc/sys/net/core/somaxconn")
     if backlog is not None:
-        asked = config.socket_listen_backlog_size
-        words = f"net.core.somaxconn is {backlog}, socket.listen.backlog.size {asked}"
-        yield _judged(backlog >= asked, "backlog", words, f"sysctl -w net.core.somaxconn={asked}")
-    for name, asked in (
+        requested = config.socket_listen_backlog_size
+        words = f"net.core.somaxconn is {backlog}, socket.listen.backlog.size {requested}"
+        yield _judged(backlog >= requested, "backlog", words, f"sysctl -w net.core.somaxconn={requested}")
+    for name, requested in (
         ("wmem_max", config.socket_send_buffer_bytes),
         ("rmem_max", config.socket_receive_buffer_bytes),
     ):
         most = machine.number(f"proc/sys/net/core/{name}")
         key = "socket.send.buffer.bytes" if name == "wmem_max" else "socket.receive.buffer.bytes"
-        if most is not None and asked >= 0:
-            advice = f"sysctl -w net.core.{name}={asked}, or {key}=-1, which leaves the size to the kernel"
-            yield _judged(most >= asked, "socket buffer", f"net.core.{name} is {most}, {key} {asked}", advice)
+        if most is not None and requested >= 0:
+            advice = f"sysctl -w net.core.{name}={requested}, or {key}=-1, which leaves the size to the kernel"
+            yield _judged(most >= requested, "socket buffer", f"net.core.{name} is {most}, {key} {requested}", advice)
     pages = machine.text("sys/kernel/mm/transparent_hugepage/enabled") or ""
     if "[always]" in pages:
         advice = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: memory of small objects grows with it"
@@ -122,11 +122,11 @@ def _check_congestion(config: BrokerConfig, machine: Machine) -> Iterator[Findin
     available = (machine.text("proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
     current = machine.text("proc/sys/net/ipv4/tcp_congestion_control")
     for listener in config.endpoints:
-        asked = listener.congestion_control
-        if asked is not None:
-            words = f"{listener.endpoint.name} asks for {asked}; the kernel offers {', '.join(available)}"
-            advice = f"modprobe tcp_{asked}, or set congestion.control to one of these"
-            yield _judged(asked in available, "congestion", words, advice, FAIL)
+        requested = listener.congestion_control
+        if requested is not None:
+            words = f"{listener.endpoint.name} asks for {requested}; the kernel offers {', '.join(available)}"
+            advice = f"modprobe tcp_{requested}, or set congestion.control to one of these"
+            yield _judged(requested in available, "congestion", words, advice, FAIL)
     if current is not None and all(listener.congestion_control is None for listener in config.endpoints):
         yield Finding(OK, "congestion", f"TCP uses {current}")
 

@@ -155,8 +155,8 @@ def have_topic(options: argparse.Namespace, properties: dict[str, str]) -> list[
 def end_of(options: argparse.Namespace, partitions: list[int]) -> dict[TopicPartition, int]:
     """Return the end offset of each partition, behind which the tool's records follow."""
     with Admin(options.bootstrap_server) as admin:
-        asked = {TopicPartition(options.topic, index): LATEST for index in partitions}
-        return {partition: found.offset for partition, found in admin.list_offsets(asked).items()}
+        requested = {TopicPartition(options.topic, index): LATEST for index in partitions}
+        return {partition: found.offset for partition, found in admin.list_offsets(requested).items()}
 
 
 def round_trip(producer: Producer, fetcher: Fetcher, options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from pybroker.cli.errors import CommandError
 from pybroker.cli.json_output import add_json_option, print_json
 from pybroker.cli.kafka_exceptions import java_text
 from pybroker.cli.tables import table_lines
-from pybroker.cli.top.clients import ask_clients, parse_addresses
+from pybroker.cli.top.clients import parse_addresses, query_clients
 from pybroker.cli.top.rates import CLIENT_HEAD, GROUP_HEAD, PARTITION_HEAD, TOPIC_HEAD, View, build_view, summary
 from pybroker.cli.top.sampling import take_sample
 from pybroker.cli.top.screen import show_live
@@ -135,7 +135,7 @@ def _sample(admin: Admin, arguments: argparse.Namespace) -> Sample:
     sample = take_sample(admin, time.monotonic, internal=arguments.internal, most_groups=arguments.most_groups)
     if arguments.metrics is None:
         return sample
-    return sample._replace(clients=ask_clients(parse_addresses(arguments.metrics)))
+    return sample._replace(clients=query_clients(parse_addresses(arguments.metrics)))
 
 
 def _print(view: View, arguments: argparse.Namespace) -> None:

@@ -49,7 +49,7 @@ def parse_addresses(text: str) -> list[tuple[str, int]]:
     return [parse_address("--metrics", one) for one in text.split(",")]
 
 
-def ask_clients(addresses: list[tuple[str, int]]) -> Mapping[Client, ClientUse]:
+def query_clients(addresses: list[tuple[str, int]]) -> Mapping[Client, ClientUse]:
     """Query admin listeners for the use by clients. Raises CommandError for one that does not respond."""
     uses: dict[Client, ClientUse] = {}
     for host, port in addresses:
@@ -83,13 +83,13 @@ def _page(host: str, port: int) -> str:
     try:
         with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)) as connection:
             connection.request("GET", "/metrics")
-            answer = connection.getresponse()
-            body = answer.read(_MOST_BYTES)
+            response = connection.getresponse()
+            body = response.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise CommandError(
             f"--metrics {host}:{port}: {error or type(error).__name__}; expected the admin listener of a broker "
             "(admin.http.listener)"
         ) from None
-    if answer.status != http.client.OK:
-        raise CommandError(f"--metrics {host}:{port}: /metrics answers {answer.status} {answer.reason}")
+    if response.status != http.client.OK:
+        raise CommandError(f"--metrics {host}:{port}: /metrics answers {response.status} {response.reason}")
     return body.decode(errors="replace")

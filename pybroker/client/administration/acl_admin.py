@@ -67,9 +67,9 @@ class AclCalls:
         """Return the entries that match the filter, or all without a filter. Raises BrokerError."""
         request = describe.DescribeAclsRequest(**_filter(wanted or AclFilter()))
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, describe.DescribeAclsResponse)
-            raise_refused(connection.server, [("the ACLs", answer.error_code, answer.error_message)])
-        return [_acl(resource, entry) for resource in answer.resources for entry in resource.acls]
+            response = await connection.query(request, describe.DescribeAclsResponse)
+            raise_refused(connection.server, [("the ACLs", response.error_code, response.error_message)])
+        return [_acl(resource, entry) for resource in response.resources for entry in resource.acls]
 
     @retried
     async def create_acls(self, acls: Sequence[Acl]) -> None:
@@ -87,8 +87,8 @@ class AclCalls:
             for acl in acls
         ]
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(create.CreateAclsRequest(creations=creations), create.CreateAclsResponse)
-            outcomes = zip(acls, answer.results, strict=True)
+            response = await connection.query(create.CreateAclsRequest(creations=creations), create.CreateAclsResponse)
+            outcomes = zip(acls, response.results, strict=True)
             raise_refused(
                 connection.server, [(f"the ACL {acl}", one.error_code, one.error_message) for acl, one in outcomes]
             )
@@ -101,12 +101,12 @@ class AclCalls:
         """
         request = delete.DeleteAclsRequest(filters=[delete.DeleteAclsFilter(**_filter(one)) for one in filters])
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, delete.DeleteAclsResponse)
-            outcomes = zip(filters, answer.filter_results, strict=True)
+            response = await connection.query(request, delete.DeleteAclsResponse)
+            outcomes = zip(filters, response.filter_results, strict=True)
             raise_refused(
                 connection.server, [(f"the filter {one}", got.error_code, got.error_message) for one, got in outcomes]
             )
-        return [_acl(entry, entry) for result in answer.filter_results for entry in result.matching_acls]
+        return [_acl(entry, entry) for result in response.filter_results for entry in result.matching_acls]
 
 
 def _acl(about: Any, entry: Any) -> Acl:

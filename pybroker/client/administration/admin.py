@@ -132,10 +132,10 @@ class Admin(Closing):
         return self._run(self._async.list_topics(internal=internal))
 
     def describe_topics(
-        self, names: Sequence[str], *, partitions_per_answer: int | None = None
+        self, names: Sequence[str], *, partitions_per_response: int | None = None
     ) -> list[TopicDescription]:
         """As `AsyncAdmin.describe_topics`."""
-        return self._run(self._async.describe_topics(names, partitions_per_answer=partitions_per_answer))
+        return self._run(self._async.describe_topics(names, partitions_per_response=partitions_per_response))
 
     def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
         """As `AsyncAdmin.describe_cluster`."""

@@ -74,7 +74,7 @@ class AsyncAdmin(
         """Connect to brokers, or without `bootstrap_servers` to the controllers of bootstrap.controllers."""
         defaults = {"client.id": "pybroker-admin"}
         settings = AdminSettings.of_client(bootstrap_servers or "", properties, defaults)
-        self.cluster = Cluster(settings, asks_controllers=bool(settings.bootstrap_controllers))
+        self.cluster = Cluster(settings, uses_controllers=bool(settings.bootstrap_controllers))
 
     @classmethod
     def over(cls, cluster: Cluster) -> Self:
@@ -106,11 +106,11 @@ class AsyncAdmin(
             validate_only=validate_only,
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, create.CreateTopicsResponse)
+            response = await connection.query(request, create.CreateTopicsResponse)
             raise_refused(
-                connection.server, ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.topics)
+                connection.server, ((f"topic {r.name!r}", r.error_code, r.error_message) for r in response.topics)
             )
-        return [CreatedTopic(r.name, r.topic_id, r.num_partitions, r.replication_factor) for r in answer.topics]
+        return [CreatedTopic(r.name, r.topic_id, r.num_partitions, r.replication_factor) for r in response.topics]
 
     @retried
     async def delete_topics(self, names: Sequence[str], *, timeout_ms: int | None = None) -> None:
@@ -127,33 +127,33 @@ class AsyncAdmin(
                 request.topic_names = []
             else:
                 request.topics = []
-            answer = await connection.ask(request, delete.DeleteTopicsResponse)
-            refusals = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.responses)
+            response = await connection.query(request, delete.DeleteTopicsResponse)
+            refusals = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in response.responses)
             raise_refused(connection.server, refusals)
 
     @retried
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """Return the names of all topics, sorted; internal topics (`__consumer_offsets` ...) only with `internal`."""
-        _, answer = await self.cluster.metadata(None)
-        return sorted(t.name or "" for t in answer.topics if internal or not t.is_internal)
+        _, response = await self.cluster.metadata(None)
+        return sorted(t.name or "" for t in response.topics if internal or not t.is_internal)
 
     @retried
     async def describe_topics(
-        self, names: Sequence[str], *, partitions_per_answer: int | None = None
+        self, names: Sequence[str], *, partitions_per_response: int | None = None
     ) -> list[TopicDescription]:
         """Return partitions, leaders and replicas of topics, in the order of `names`. Raises BrokerError (unknown
         topic).
 
-        With `partitions_per_answer`, requests to a broker of 3.7 or later are limited to that many partitions each.
+        With `partitions_per_response`, requests to a broker of 3.7 or later are limited to that many partitions each.
         The result then includes the eligible leader replicas (KIP-966).
         """
-        if partitions_per_answer is not None and names:
-            described = await self._describe_in_pages(names, partitions_per_answer)
+        if partitions_per_response is not None and names:
+            described = await self._describe_in_pages(names, partitions_per_response)
             if described is not None:
                 return [described[name] for name in names]
-        server, answer = await self.cluster.metadata(names)
-        by_name = {topic.name: topic for topic in answer.topics}
-        raise_refused(server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
+        server, response = await self.cluster.metadata(names)
+        by_name = {topic.name: topic for topic in response.topics}
+        raise_refused(server, ((f"topic {t.name!r}", t.error_code, None) for t in response.topics))
         return [_describe(by_name[name]) for name in names]
 
     async def _describe_in_pages(self, names: Sequence[str], size: int) -> dict[str, TopicDescription] | None:
@@ -165,25 +165,25 @@ class AsyncAdmin(
         async with self.cluster.node(ANY) as connection:
             while True:
                 try:
-                    answer = await connection.ask(request, pages.DescribeTopicPartitionsResponse)
+                    response = await connection.query(request, pages.DescribeTopicPartitionsResponse)
                 except UnservedApiError:
                     return None
-                raise_refused(connection.server, ((f"topic {t.name!r}", t.error_code, None) for t in answer.topics))
-                for topic in map(_describe, answer.topics):
+                raise_refused(connection.server, ((f"topic {t.name!r}", t.error_code, None) for t in response.topics))
+                for topic in map(_describe, response.topics):
                     before = found.get(topic.name)
                     found[topic.name] = topic if before is None else _joined(before, topic)
-                if answer.next_cursor is None:
+                if response.next_cursor is None:
                     return found
-                request.cursor = answer.next_cursor
+                request.cursor = response.next_cursor
 
     @retried
     async def new_producer_id(self) -> tuple[int, int]:
         """Allocate a new producer id and epoch: the start of a `Continuation`. Raises BrokerError."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, InitProducerIdResponse)
-            raise_refused(connection.server, [("producer id", answer.error_code, None)], again=None)
-        return answer.producer_id, answer.producer_epoch
+            response = await connection.query(request, InitProducerIdResponse)
+            raise_refused(connection.server, [("producer id", response.error_code, None)], again=None)
+        return response.producer_id, response.producer_epoch
 
     @retried
     async def list_offsets(
@@ -206,16 +206,16 @@ class AsyncAdmin(
     ) -> dict[TopicPartition, ListedOffset]:
         topics: dict[str, list[offsets.ListOffsetsPartition]] = {}
         for partition, timestamp in wanted.items():
-            asked = offsets.ListOffsetsPartition(partition_index=partition.partition, timestamp=timestamp)
-            topics.setdefault(partition.topic, []).append(asked)
+            requested = offsets.ListOffsetsPartition(partition_index=partition.partition, timestamp=timestamp)
+            topics.setdefault(partition.topic, []).append(requested)
         request = offsets.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=int(read_committed),
-            topics=[offsets.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
+            topics=[offsets.ListOffsetsTopic(name=name, partitions=requested) for name, requested in topics.items()],
         )
         async with self.cluster.node(leader) as connection:
-            answer = await connection.ask(request, offsets.ListOffsetsResponse)
-            flat = [(t.name, p) for t in answer.topics for p in t.partitions]
+            response = await connection.query(request, offsets.ListOffsetsResponse)
+            flat = [(t.name, p) for t in response.topics for p in t.partitions]
             refusals = ((f"topic {name!r} partition {p.partition_index}", p.error_code, None) for name, p in flat)
             raise_refused(connection.server, refusals, again=None)
         return {

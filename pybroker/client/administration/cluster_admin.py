@@ -42,11 +42,11 @@ class ClusterCalls:
         With `include_fenced` the result includes fenced brokers. Raises UnservedApiError where the cluster, older
         than Kafka 4.0, does not return them.
         """
-        if not include_fenced and not self.cluster.asks_controllers:
-            _, answer = await self.cluster.metadata(())
-            brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in answer.brokers)
-            return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
-        if include_fenced and self.cluster.asks_controllers:
+        if not include_fenced and not self.cluster.uses_controllers:
+            _, response = await self.cluster.metadata(())
+            brokers = tuple(BrokerDescription(b.node_id, b.host, b.port, b.rack) for b in response.brokers)
+            return ClusterDescription(response.cluster_id, response.controller_id, brokers)
+        if include_fenced and self.cluster.uses_controllers:
             raise ClientError("include_fenced=True needs brokers: this admin client is connected to controllers")
         async with self.cluster.node(ANY) as connection:
             described = await self._describe_nodes(connection, include_fenced=include_fenced)
@@ -63,9 +63,9 @@ class ClusterCalls:
         version = connection.version_of(request)
         if include_fenced and version <= _LAST_VERSION_WITHOUT_FENCED:
             raise UnservedApiError(f"Including fenced broker endpoints is not supported with version {version}")
-        answer = await connection.ask(request, nodes.DescribeClusterResponse)
-        raise_refused(connection.server, [("the cluster", answer.error_code, answer.error_message)])
-        return answer
+        response = await connection.query(request, nodes.DescribeClusterResponse)
+        raise_refused(connection.server, [("the cluster", response.error_code, response.error_message)])
+        return response
 
     @retried
     async def describe_features(self) -> dict[str, FeatureDescription]:
@@ -103,12 +103,12 @@ class ClusterCalls:
             validate_only=validate_only,
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, features.UpdateFeaturesResponse)
-            if answer.error_code == NOT_CONTROLLER:
-                raise_refused(connection.server, [("features", answer.error_code, answer.error_message)])
-        results = {result.feature: (result.error_code, result.error_message) for result in answer.results}
-        if answer.error_code:
-            results = dict.fromkeys(updates, (answer.error_code, answer.error_message))
+            response = await connection.query(request, features.UpdateFeaturesResponse)
+            if response.error_code == NOT_CONTROLLER:
+                raise_refused(connection.server, [("features", response.error_code, response.error_message)])
+        results = {result.feature: (result.error_code, result.error_message) for result in response.results}
+        if response.error_code:
+            results = dict.fromkeys(updates, (response.error_code, response.error_message))
         refusals: dict[str, BrokerError | None] = {}
         for name in updates:
             code, message = results.get(name, (0, None))
@@ -127,9 +127,9 @@ class ClusterCalls:
             topics=[quorum.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])]
         )
         async with self._active() as connection:
-            answer = await connection.ask(request, quorum.DescribeQuorumResponse)
-            raise_refused(connection.server, [(_QUORUM, answer.error_code, answer.error_message)], again=_MOVED)
-            described = [part for topic in answer.topics for part in topic.partitions]
+            response = await connection.query(request, quorum.DescribeQuorumResponse)
+            raise_refused(connection.server, [(_QUORUM, response.error_code, response.error_message)], again=_MOVED)
+            described = [part for topic in response.topics for part in topic.partitions]
             if len(described) != 1:
                 raise ClientError(f"{connection.server} described {len(described)} quorums, expected 1")
             (state,) = described
@@ -142,7 +142,7 @@ class ClusterCalls:
             tuple(map(_replica, state.observers)),
             {
                 node.node_id: tuple(RaftEndpoint(at.name, at.host, at.port) for at in node.listeners)
-                for node in answer.nodes
+                for node in response.nodes
             },
         )
 
@@ -169,9 +169,9 @@ class ClusterCalls:
             listeners=[add.Listener(name=at.listener, host=at.host, port=at.port) for at in endpoints],
         )
         async with self._active() as connection:
-            answer = await connection.ask(request, add.AddRaftVoterResponse)
+            response = await connection.query(request, add.AddRaftVoterResponse)
             raise_refused(
-                connection.server, [(f"voter {node_id}", answer.error_code, answer.error_message)], again=_MOVED
+                connection.server, [(f"voter {node_id}", response.error_code, response.error_message)], again=_MOVED
             )
 
     @retried
@@ -184,9 +184,9 @@ class ClusterCalls:
             cluster_id=cluster_id, voter_id=node_id, voter_directory_id=directory_id
         )
         async with self._active() as connection:
-            answer = await connection.ask(request, remove.RemoveRaftVoterResponse)
+            response = await connection.query(request, remove.RemoveRaftVoterResponse)
             raise_refused(
-                connection.server, [(f"voter {node_id}", answer.error_code, answer.error_message)], again=_MOVED
+                connection.server, [(f"voter {node_id}", response.error_code, response.error_message)], again=_MOVED
             )
 
     @retried
@@ -194,14 +194,14 @@ class ClusterCalls:
         """Remove the registration of a broker that will not return (KIP-631). Raises BrokerError."""
         request = unregister.UnregisterBrokerRequest(broker_id=node_id)
         async with self._active() as connection:
-            answer = await connection.ask(request, unregister.UnregisterBrokerResponse)
+            response = await connection.query(request, unregister.UnregisterBrokerResponse)
             raise_refused(
-                connection.server, [(f"broker {node_id}", answer.error_code, answer.error_message)], again=_MOVED
+                connection.server, [(f"broker {node_id}", response.error_code, response.error_message)], again=_MOVED
             )
 
     def _active(self) -> AbstractAsyncContextManager[Connection]:
         """Return a connection to a node that serves requests about the quorum: any broker, or the active controller."""
-        return self.cluster.controller() if self.cluster.asks_controllers else self.cluster.node(ANY)
+        return self.cluster.controller() if self.cluster.uses_controllers else self.cluster.node(ANY)
 
 
 def _replica(state: quorum.ReplicaState) -> QuorumReplica:

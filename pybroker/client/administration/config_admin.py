@@ -58,10 +58,12 @@ class ConfigCalls:
         )
         request = describe.DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
         async with self._config_node(name, resource_type) as connection:
-            answer = await connection.ask(request, describe.DescribeConfigsResponse)
-            results = ((f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.results)
+            response = await connection.query(request, describe.DescribeConfigsResponse)
+            results = (
+                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in response.results
+            )
             raise_refused(connection.server, results)
-        return {entry.name: _entry(entry) for result in answer.results for entry in result.configs}
+        return {entry.name: _entry(entry) for result in response.results for entry in result.configs}
 
     @retried
     async def alter_configs(
@@ -81,9 +83,9 @@ class ConfigCalls:
         )
         request = alter.IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
         async with self._config_node(name, resource_type) as connection:
-            answer = await connection.ask(request, alter.IncrementalAlterConfigsResponse)
+            response = await connection.query(request, alter.IncrementalAlterConfigsResponse)
             results = (
-                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in answer.responses
+                (f"configuration of {r.resource_name!r}", r.error_code, r.error_message) for r in response.responses
             )
             raise_refused(connection.server, results)
 
@@ -94,25 +96,25 @@ class ConfigCalls:
         async with self.cluster.controller() as connection:
             if resource_type == CLIENT_METRICS and connection.version_of(request) < FIRST_VERSION_WITH_TYPES:
                 request.resource_types = []
-            answer = await connection.ask(request, listing.ListConfigResourcesResponse)
-            raise_refused(connection.server, [("configurations", answer.error_code, None)], again=None)
-        return [resource.resource_name for resource in answer.config_resources]
+            response = await connection.query(request, listing.ListConfigResourcesResponse)
+            raise_refused(connection.server, [("configurations", response.error_code, None)], again=None)
+        return [resource.resource_name for resource in response.config_resources]
 
     @retried
     async def create_partitions(
         self, topics: Mapping[str, MorePartitions], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> None:
         """Increase the partition count of topics. Raises BrokerError for the first topic that was rejected."""
-        asked = [
+        requested = [
             create.CreatePartitionsTopic(name=name, count=more.total, assignments=_assignments(more))
             for name, more in topics.items()
         ]
         request = create.CreatePartitionsRequest(
-            topics=asked, timeout_ms=self.cluster.server_timeout_ms(timeout_ms), validate_only=validate_only
+            topics=requested, timeout_ms=self.cluster.server_timeout_ms(timeout_ms), validate_only=validate_only
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, create.CreatePartitionsResponse)
-            results = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in answer.results)
+            response = await connection.query(request, create.CreatePartitionsResponse)
+            results = ((f"topic {r.name!r}", r.error_code, r.error_message) for r in response.results)
             raise_refused(connection.server, results)
 
     @retried
@@ -132,11 +134,11 @@ class ConfigCalls:
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms),
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, election.ElectLeadersResponse)
-            raise_refused(connection.server, [("leader election", answer.error_code, None)])
+            response = await connection.query(request, election.ElectLeadersResponse)
+            raise_refused(connection.server, [("leader election", response.error_code, None)])
         results = {
             TopicPartition(topic.topic, result.partition_id): result
-            for topic in answer.replica_election_results
+            for topic in response.replica_election_results
             for result in topic.partition_result
         }
         return {
@@ -175,9 +177,11 @@ class ConfigCalls:
             topics=_deletions(offsets), timeout_ms=self.cluster.server_timeout_ms(None)
         )
         async with self.cluster.node(leader) as connection:
-            answer = await connection.ask(request, delete.DeleteRecordsResponse)
+            response = await connection.query(request, delete.DeleteRecordsResponse)
             results = {
-                TopicPartition(t.name, result.partition_index): result for t in answer.topics for result in t.partitions
+                TopicPartition(t.name, result.partition_index): result
+                for t in response.topics
+                for result in t.partitions
             }
             return {
                 partition: _low_watermark(connection.server, partition, result) for partition, result in results.items()
@@ -189,7 +193,7 @@ class ConfigCalls:
 
         With controllers as bootstrap servers, the active controller has the configs of all nodes.
         """
-        if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.asks_controllers:
+        if resource_type in (BROKER, BROKER_LOGGER) and name and not self.cluster.uses_controllers:
             async with self.cluster.broker(int(name)) as connection:
                 yield connection
         else:

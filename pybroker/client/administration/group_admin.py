@@ -18,7 +18,7 @@ from pybroker.client.administration.groups import (
 from pybroker.client.administration.topics import BrokerDescription, TopicPartition
 from pybroker.client.consuming import group_offsets
 from pybroker.client.errors import BrokerError, UnservedApiError
-from pybroker.client.network.cluster import ASK_AGAIN, Cluster, raise_refused, retried
+from pybroker.client.network.cluster import SEND_AGAIN, Cluster, raise_refused, retried
 from pybroker.client.network.connection import Connection
 from pybroker.protocol.errors import ErrorCode, MalformedMessage
 from pybroker.protocol.messages import consumer_group_describe as modern
@@ -47,9 +47,9 @@ class GroupCalls:
         found: dict[str, GroupListing] = {}
         for broker in metadata.brokers:
             async with self.cluster.node(broker.node_id) as connection:
-                answer = await connection.ask(request, listing.ListGroupsResponse)
-                raise_refused(connection.server, [("groups", answer.error_code, None)], again=ASK_AGAIN)
-                for group in answer.groups:
+                response = await connection.query(request, listing.ListGroupsResponse)
+                raise_refused(connection.server, [("groups", response.error_code, None)], again=SEND_AGAIN)
+                for group in response.groups:
                     if protocol_types is None or group.protocol_type in protocol_types:
                         found[group.group_id] = GroupListing(
                             group.group_id, group.protocol_type, group.group_state, group.group_type
@@ -71,12 +71,12 @@ class GroupCalls:
         outcome: dict[str, BrokerError | None] = {}
         for group_id in dict.fromkeys(group_ids):
 
-            async def ask(connection: Connection, group_id: str = group_id) -> tuple[int, int]:
+            async def query(connection: Connection, group_id: str = group_id) -> tuple[int, int]:
                 request = delete.DeleteGroupsRequest(groups_names=[group_id])
-                answer = await connection.ask(request, delete.DeleteGroupsResponse)
-                return answer.results[0].error_code, answer.results[0].error_code
+                response = await connection.query(request, delete.DeleteGroupsResponse)
+                return response.results[0].error_code, response.results[0].error_code
 
-            code = await self.cluster.ask_coordinator(group_id, ask)
+            code = await self.cluster.query_coordinator(group_id, query)
             outcome[group_id] = self._refusal(group_id, f"group {group_id!r}", code) if code else None
         return outcome
 
@@ -89,13 +89,13 @@ class GroupCalls:
         Raises BrokerError.
         """
 
-        async def ask(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int], int]:
+        async def query(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int], int]:
             found = await group_offsets.fetch_offsets(connection, group_id, partitions, stable=stable)
             unstable = ErrorCode.UNSTABLE_OFFSET_COMMIT in found[1].values()
             return found, found[2] or (ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else 0)
 
-        again = ASK_AGAIN | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
-        offsets, errors, code = await self.cluster.ask_coordinator(group_id, ask, again)
+        again = SEND_AGAIN | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
+        offsets, errors, code = await self.cluster.query_coordinator(group_id, query, again)
         if code:
             raise self._refusal(group_id, f"group {group_id!r}", code)
         for partition, refused in errors.items():
@@ -109,11 +109,11 @@ class GroupCalls:
         """Commit offsets for a group without active members. Raises BrokerError."""
         whole = {p: OffsetAndMetadata(o) if isinstance(o, int) else o for p, o in offsets.items()}
 
-        async def ask(connection: Connection) -> tuple[group_offsets.Outcome, int]:
+        async def query(connection: Connection) -> tuple[group_offsets.Outcome, int]:
             outcome = await group_offsets.commit_offsets(connection, group_id, whole)
             return outcome, max(outcome.values(), default=0)
 
-        for partition, code in (await self.cluster.ask_coordinator(group_id, ask)).items():
+        for partition, code in (await self.cluster.query_coordinator(group_id, query)).items():
             if code:
                 raise self._refusal(group_id, f"group {group_id!r} {partition}", code)
 
@@ -126,11 +126,11 @@ class GroupCalls:
         Raises BrokerError when the whole group was rejected.
         """
 
-        async def ask(connection: Connection) -> tuple[tuple[group_offsets.Outcome, int], int]:
+        async def query(connection: Connection) -> tuple[tuple[group_offsets.Outcome, int], int]:
             outcome = await group_offsets.delete_offsets(connection, group_id, partitions)
             return outcome, outcome[1]
 
-        errors, code = await self.cluster.ask_coordinator(group_id, ask)
+        errors, code = await self.cluster.query_coordinator(group_id, query)
         if code:
             raise self._refusal(group_id, f"group {group_id!r}", code)
         return {
@@ -144,13 +144,13 @@ class GroupCalls:
         return refusal
 
     async def _describe_group(self, group_id: str) -> GroupDescription:
-        async def ask(connection: Connection) -> tuple[modern.DescribedGroup, int]:
+        async def query(connection: Connection) -> tuple[modern.DescribedGroup, int]:
             request = modern.ConsumerGroupDescribeRequest(group_ids=[group_id])
-            (group,) = (await connection.ask(request, modern.ConsumerGroupDescribeResponse)).groups
+            (group,) = (await connection.query(request, modern.ConsumerGroupDescribeResponse)).groups
             return group, group.error_code
 
         try:
-            group = await self.cluster.ask_coordinator(group_id, ask)
+            group = await self.cluster.query_coordinator(group_id, query)
         except UnservedApiError:
             return await self._describe_classic(group_id)
         if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -169,12 +169,12 @@ class GroupCalls:
         )
 
     async def _describe_classic(self, group_id: str) -> GroupDescription:
-        async def ask(connection: Connection) -> tuple[classic.DescribedGroup, int]:
+        async def query(connection: Connection) -> tuple[classic.DescribedGroup, int]:
             request = classic.DescribeGroupsRequest(groups=[group_id])
-            (group,) = (await connection.ask(request, classic.DescribeGroupsResponse)).groups
+            (group,) = (await connection.query(request, classic.DescribeGroupsResponse)).groups
             return group, group.error_code
 
-        group = await self.cluster.ask_coordinator(group_id, ask)
+        group = await self.cluster.query_coordinator(group_id, query)
         if group.error_code and group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise self._refusal(group_id, f"group {group_id!r}", group.error_code)
         is_consumer = group.protocol_type in (CONSUMER, "")

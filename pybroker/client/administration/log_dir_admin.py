@@ -28,9 +28,9 @@ class LogDirCalls:
         described = {}
         for broker in brokers:
             async with self.cluster.broker(broker) as connection:
-                answer = await connection.ask(request, describe.DescribeLogDirsResponse)
-                raise_refused(connection.server, [("log directories", answer.error_code, None)])
-            described[broker] = {result.log_dir: _description(result) for result in answer.results}
+                response = await connection.query(request, describe.DescribeLogDirsResponse)
+                raise_refused(connection.server, [("log directories", response.error_code, None)])
+            described[broker] = {result.log_dir: _description(result) for result in response.results}
         return described
 
     @retried
@@ -44,8 +44,8 @@ class LogDirCalls:
         for broker in sorted({replica.broker for replica in paths}):
             here = {replica.partition: path for replica, path in paths.items() if replica.broker == broker}
             async with self.cluster.broker(broker) as connection:
-                answer = await connection.ask(_request(here), alter.AlterReplicaLogDirsResponse)
-                for topic in answer.results:
+                response = await connection.query(_request(here), alter.AlterReplicaLogDirsResponse)
+                for topic in response.results:
                     for result in topic.partitions:
                         partition = TopicPartition(topic.topic_name, result.partition_index)
                         refusal = partition_refusal(connection.server, partition, result.error_code)

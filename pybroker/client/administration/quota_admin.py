@@ -49,13 +49,13 @@ class QuotaCalls:
             components=[_component(kind, name) for kind, name in (components or {}).items()], strict=strict
         )
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, describe.DescribeClientQuotasResponse)
-            raise_refused(connection.server, [("the client quotas", answer.error_code, answer.error_message)])
+            response = await connection.query(request, describe.DescribeClientQuotasResponse)
+            raise_refused(connection.server, [("the client quotas", response.error_code, response.error_message)])
         return {
             _entity([(part.entity_type, part.entity_name) for part in entry.entity]): {
                 value.key: value.value for value in entry.values
             }
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         }
 
     @retried
@@ -75,10 +75,10 @@ class QuotaCalls:
         )
         request = alter.AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, alter.AlterClientQuotasResponse)
+            response = await connection.query(request, alter.AlterClientQuotasResponse)
             raise_refused(
                 connection.server,
-                [(f"the quota of {dict(entity)}", one.error_code, one.error_message) for one in answer.entries],
+                [(f"the quota of {dict(entity)}", one.error_code, one.error_message) for one in response.entries],
             )
 
 

@@ -51,11 +51,11 @@ class ReassignmentCalls:
             ],
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, alter.AlterPartitionReassignmentsResponse)
-            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+            response = await connection.query(request, alter.AlterPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", response.error_code, response.error_message)])
         results = {
             TopicPartition(topic.name, result.partition_index): result
-            for topic in answer.responses
+            for topic in response.responses
             for result in topic.partitions
         }
         return {
@@ -76,13 +76,13 @@ class ReassignmentCalls:
             timeout_ms=self.cluster.server_timeout_ms(timeout_ms), topics=None if partitions is None else topics
         )
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, listing.ListPartitionReassignmentsResponse)
-            raise_refused(connection.server, [("reassignments", answer.error_code, answer.error_message)])
+            response = await connection.query(request, listing.ListPartitionReassignmentsResponse)
+            raise_refused(connection.server, [("reassignments", response.error_code, response.error_message)])
         return {
             TopicPartition(topic.name, part.partition_index): Reassignment(
                 tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
             )
-            for topic in answer.topics
+            for topic in response.topics
             for part in topic.partitions
         }
 

@@ -47,14 +47,14 @@ class ReplicaCalls:
         marks: list[BatchMark] = []
         async with self.cluster.broker(replica.broker) as connection:
             while position < end and empty < _FETCHES_WITHOUT_RECORDS:
-                answer = await _fetch(connection, replica, position)
-                if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > position:
-                    position = first = answer.log_start_offset
+                response = await _fetch(connection, replica, position)
+                if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and response.log_start_offset > position:
+                    position = first = response.log_start_offset
                     marks.clear()
                     continue
-                refusal = partition_refusal(connection.server, replica.partition, answer.error_code)
+                refusal = partition_refusal(connection.server, replica.partition, response.error_code)
                 raise_first([] if refusal is None else [refusal])
-                found = [mark for mark in parse_marks(answer.records or b"") if mark.last_offset >= position]
+                found = [mark for mark in parse_marks(response.records or b"") if mark.last_offset >= position]
                 marks += found
                 empty = 0 if found else empty + 1
                 position = found[-1].last_offset + 1 if found else position
@@ -62,7 +62,7 @@ class ReplicaCalls:
 
 
 async def _fetch(connection: Connection, replica: Replica, offset: int) -> fetch.PartitionData:
-    asked = fetch.FetchPartition(
+    requested = fetch.FetchPartition(
         partition=replica.partition.partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
     )
     request = fetch.FetchRequest(
@@ -70,10 +70,10 @@ async def _fetch(connection: Connection, replica: Replica, offset: int) -> fetch
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
         session_epoch=-1,
-        topics=[fetch.FetchTopic(topic=replica.partition.topic, partitions=[asked])],
+        topics=[fetch.FetchTopic(topic=replica.partition.topic, partitions=[requested])],
     )
-    answer = await connection.ask(request, fetch.FetchResponse, _LAST_VERSION_WITH_NAMES)
-    found = [partition for topic in answer.responses for partition in topic.partitions]
+    response = await connection.query(request, fetch.FetchResponse, _LAST_VERSION_WITH_NAMES)
+    found = [partition for topic in response.responses for partition in topic.partitions]
     if len(found) != 1:
         raise ClientError(f"{connection.server} returned {len(found)} partitions, expected 1")
     return found[0]

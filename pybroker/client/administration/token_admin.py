@@ -71,7 +71,7 @@ class TokenCalls:
             max_lifetime_ms=max_lifetime_ms,
         )
         async with self.cluster.node(ANY) as connection:
-            made = await connection.ask(request, create.CreateDelegationTokenResponse)
+            made = await connection.query(request, create.CreateDelegationTokenResponse)
             raise_refused(connection.server, [("the delegation token", made.error_code, None)])
         requester = made.token_requester_principal_name
         return Token(
@@ -90,18 +90,18 @@ class TokenCalls:
         """Renew a token for `period_ms` from now. Returns its expiry time, ms since 1970. Raises BrokerError."""
         request = renew.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, renew.RenewDelegationTokenResponse)
-            raise_refused(connection.server, [("the delegation token", answer.error_code, None)])
-        return answer.expiry_timestamp_ms
+            response = await connection.query(request, renew.RenewDelegationTokenResponse)
+            raise_refused(connection.server, [("the delegation token", response.error_code, None)])
+        return response.expiry_timestamp_ms
 
     @retried
     async def expire_token(self, hmac: bytes, period_ms: int = AT_ONCE) -> int:
         """Expire a token `period_ms` from now, below 0 at once. Returns its expiry time, ms since 1970."""
         request = expire.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, expire.ExpireDelegationTokenResponse)
-            raise_refused(connection.server, [("the delegation token", answer.error_code, None)])
-        return answer.expiry_timestamp_ms
+            response = await connection.query(request, expire.ExpireDelegationTokenResponse)
+            raise_refused(connection.server, [("the delegation token", response.error_code, None)])
+        return response.expiry_timestamp_ms
 
     @retried
     async def describe_tokens(self, owners: Sequence[str] | None = None) -> list[Token]:
@@ -115,8 +115,8 @@ class TokenCalls:
             ]
         )
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, describe.DescribeDelegationTokenResponse)
-            raise_refused(connection.server, [("the delegation tokens", answer.error_code, None)])
+            response = await connection.query(request, describe.DescribeDelegationTokenResponse)
+            raise_refused(connection.server, [("the delegation tokens", response.error_code, None)])
         return [
             Token(
                 one.token_id,
@@ -130,7 +130,7 @@ class TokenCalls:
                 one.expiry_timestamp,
                 one.max_timestamp,
             )
-            for one in answer.tokens
+            for one in response.tokens
         ]
 
 

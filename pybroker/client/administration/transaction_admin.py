@@ -20,7 +20,7 @@ from pybroker.client.administration.transactions import (
     TransactionListing,
 )
 from pybroker.client.errors import BrokerError, ClientError
-from pybroker.client.network.cluster import ASK_AGAIN, Cluster, partition_refusal, raise_first, raise_refused, retried
+from pybroker.client.network.cluster import SEND_AGAIN, Cluster, partition_refusal, raise_first, raise_refused, retried
 from pybroker.client.network.connection import Connection
 from pybroker.client.network.leaders import find_leaders
 from pybroker.protocol.errors import ErrorCode
@@ -31,7 +31,7 @@ from pybroker.protocol.messages import write_txn_markers as markers
 from pybroker.protocol.messages.find_coordinator import TRANSACTION
 from pybroker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-_FENCES_AGAIN = ASK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
+_FENCES_AGAIN = SEND_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
 """An open transaction is aborted first. The request is retried until the coordinator has completed the abort."""
 
 
@@ -65,18 +65,18 @@ class TransactionCalls:
             duration_filter=longer_than_ms,
             transactional_id_pattern=pattern,
         )
-        asked = (self._list_of(node.node_id, request) for node in cluster.brokers)
-        return [one for found in await asyncio.gather(*asked) for one in found]
+        requested = (self._list_of(node.node_id, request) for node in cluster.brokers)
+        return [one for found in await asyncio.gather(*requested) for one in found]
 
     async def _list_of(self, node_id: int, request: listing.ListTransactionsRequest) -> list[TransactionListing]:
         async with self.cluster.node(node_id) as connection:
-            answer = await connection.ask(request, listing.ListTransactionsResponse)
-            raise_refused(connection.server, [("transactions", answer.error_code, None)], again=None)
-        if answer.unknown_state_filters:
-            raise ClientError(f"unknown transaction state {', '.join(answer.unknown_state_filters)}")
+            response = await connection.query(request, listing.ListTransactionsResponse)
+            raise_refused(connection.server, [("transactions", response.error_code, None)], again=None)
+        if response.unknown_state_filters:
+            raise ClientError(f"unknown transaction state {', '.join(response.unknown_state_filters)}")
         return [
             TransactionListing(one.transactional_id, one.producer_id, one.transaction_state, node_id)
-            for one in answer.transaction_states
+            for one in response.transaction_states
         ]
 
     async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
@@ -84,8 +84,8 @@ class TransactionCalls:
 
         Raises BrokerError (TRANSACTIONAL_ID_NOT_FOUND).
         """
-        asked = (self._describe(one) for one in transactional_ids)
-        found = await asyncio.gather(*asked, return_exceptions=True)
+        requested = (self._describe(one) for one in transactional_ids)
+        found = await asyncio.gather(*requested, return_exceptions=True)
         raise_first(one for one in found if isinstance(one, BrokerError))
         described = {}
         for one in found:
@@ -95,13 +95,13 @@ class TransactionCalls:
         return described
 
     async def _describe(self, transactional_id: str) -> TransactionDescription:
-        async def ask(connection: Connection) -> tuple[tuple[Connection, describe.TransactionState], int]:
+        async def query(connection: Connection) -> tuple[tuple[Connection, describe.TransactionState], int]:
             request = describe.DescribeTransactionsRequest(transactional_ids=[transactional_id])
-            answer = await connection.ask(request, describe.DescribeTransactionsResponse)
-            (state,) = answer.transaction_states
+            response = await connection.query(request, describe.DescribeTransactionsResponse)
+            (state,) = response.transaction_states
             return (connection, state), state.error_code
 
-        connection, state = await self.cluster.ask_coordinator(transactional_id, ask, kind=TRANSACTION)
+        connection, state = await self.cluster.query_coordinator(transactional_id, query, kind=TRANSACTION)
         raise_refused(connection.server, [(f"transactional id {transactional_id!r}", state.error_code, None)])
         began_ms = state.transaction_start_time_ms
         return TransactionDescription(
@@ -132,9 +132,9 @@ class TransactionCalls:
             by_node = {broker: wanted}
         find = self.cluster.node if broker is None else self.cluster.broker
         found: dict[TopicPartition, list[ProducerState]] = {}
-        for node_id, asked in by_node.items():
+        for node_id, requested in by_node.items():
             async with find(node_id) as connection:
-                found |= await self._producers_at(connection, asked)
+                found |= await self._producers_at(connection, requested)
         return {partition: found[partition] for partition in wanted}
 
     async def _producers_at(
@@ -146,8 +146,8 @@ class TransactionCalls:
         request = producers.DescribeProducersRequest(
             topics=[producers.TopicRequest(name=name, partition_indexes=indexes) for name, indexes in topics.items()]
         )
-        answer = await connection.ask(request, producers.DescribeProducersResponse)
-        flat = [(TopicPartition(t.name, p.partition_index), p) for t in answer.topics for p in t.partitions]
+        response = await connection.query(request, producers.DescribeProducersResponse)
+        flat = [(TopicPartition(t.name, p.partition_index), p) for t in response.topics for p in t.partitions]
         refusals = (
             partition_refusal(connection.server, partition, said.error_code, said.error_message)
             for partition, said in flat
@@ -175,10 +175,10 @@ class TransactionCalls:
             topics=[markers.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
         )
         async with self.cluster.node(leader) as connection:
-            answer = await connection.ask(
+            response = await connection.query(
                 markers.WriteTxnMarkersRequest(markers=[marker]), markers.WriteTxnMarkersResponse
             )
-            codes = [one.error_code for it in answer.markers for topic in it.topics for one in topic.partitions]
+            codes = [one.error_code for it in response.markers for topic in it.topics for one in topic.partitions]
             refusals = (partition_refusal(connection.server, partition, code) for code in codes)
             raise_first(refusal for refusal in refusals if refusal is not None)
 
@@ -187,8 +187,8 @@ class TransactionCalls:
 
         An open transaction is aborted. Raises BrokerError.
         """
-        asked = (self._fence(one) for one in transactional_ids)
-        fenced = await asyncio.gather(*asked, return_exceptions=True)
+        requested = (self._fence(one) for one in transactional_ids)
+        fenced = await asyncio.gather(*requested, return_exceptions=True)
         raise_first(one for one in fenced if isinstance(one, BrokerError))
         in_force = {}
         for transactional_id, one in zip(transactional_ids, fenced, strict=True):
@@ -202,19 +202,19 @@ class TransactionCalls:
         await self.fence_producers([transactional_id])
 
     async def _fence(self, transactional_id: str) -> tuple[int, int]:
-        async def ask(connection: Connection) -> tuple[tuple[Connection, InitProducerIdResponse], int]:
+        async def query(connection: Connection) -> tuple[tuple[Connection, InitProducerIdResponse], int]:
             # No transaction uses the returned identity, so its timeout does not matter.
             request = InitProducerIdRequest(
                 transactional_id=transactional_id, transaction_timeout_ms=self.cluster.settings.request_timeout_ms
             )
-            answer = await connection.ask(request, InitProducerIdResponse)
-            return (connection, answer), answer.error_code
+            response = await connection.query(request, InitProducerIdResponse)
+            return (connection, response), response.error_code
 
-        connection, answer = await self.cluster.ask_coordinator(
-            transactional_id, ask, again=_FENCES_AGAIN, kind=TRANSACTION
+        connection, response = await self.cluster.query_coordinator(
+            transactional_id, query, again=_FENCES_AGAIN, kind=TRANSACTION
         )
-        raise_refused(connection.server, [(f"transactional id {transactional_id!r}", answer.error_code, None)])
-        return answer.producer_id, answer.producer_epoch
+        raise_refused(connection.server, [(f"transactional id {transactional_id!r}", response.error_code, None)])
+        return response.producer_id, response.producer_epoch
 
 
 def _producer(one: producers.ProducerState) -> ProducerState:

@@ -47,9 +47,9 @@ class UserCalls:
             users=None if users is None else [describe.UserName(name=name) for name in users]
         )
         async with self.cluster.node(ANY) as connection:
-            answer = await connection.ask(request, describe.DescribeUserScramCredentialsResponse)
-            raise_refused(connection.server, [("SCRAM users", answer.error_code, answer.error_message)])
-            there = [result for result in answer.results if result.error_code != ErrorCode.RESOURCE_NOT_FOUND]
+            response = await connection.query(request, describe.DescribeUserScramCredentialsResponse)
+            raise_refused(connection.server, [("SCRAM users", response.error_code, response.error_message)])
+            there = [result for result in response.results if result.error_code != ErrorCode.RESOURCE_NOT_FOUND]
             raise_refused(
                 connection.server, [(f"user {one.user!r}", one.error_code, one.error_message) for one in there]
             )
@@ -82,9 +82,10 @@ class UserCalls:
     @retried
     async def _alter_scram_users(self, request: alter.AlterUserScramCredentialsRequest) -> None:
         async with self.cluster.controller() as connection:
-            answer = await connection.ask(request, alter.AlterUserScramCredentialsResponse)
+            response = await connection.query(request, alter.AlterUserScramCredentialsResponse)
             raise_refused(
-                connection.server, [(f"user {one.user!r}", one.error_code, one.error_message) for one in answer.results]
+                connection.server,
+                [(f"user {one.user!r}", one.error_code, one.error_message) for one in response.results],
             )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember, Racks
-from pybroker.client.assignors.equal_wishes import Transfers
+from pybroker.client.assignors.equal_subscriptions import Transfers
 from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
 from pybroker.client.assignors.racks import NO_RACKS
 from pybroker.client.assignors.sticky import assign_sticky

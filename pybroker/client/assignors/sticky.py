@@ -1,8 +1,8 @@
 """Sticky: as balanced as possible, and among such assignments one that moves few partitions.
 
 Owns the user data of members, Kafka's `StickyAssignorUserData`: the partitions of a member and their generation. The
-assignment is computed by `equal_wishes` or `unequal_wishes`. Where racks matter (KIP-881), members get partitions
-with a replica in their rack as far as the balance allows.
+assignment is computed by `equal_subscriptions` or `unequal_subscriptions`. Where racks matter (KIP-881), members get
+partitions with a replica in their rack as far as the balance allows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.assignors.assignor import Assignment, GroupMember, Racks
-from pybroker.client.assignors.equal_wishes import Transfers, assign_equal
+from pybroker.client.assignors.equal_subscriptions import Transfers, assign_equal
 from pybroker.client.assignors.holdings import NO_GENERATION, Claim, Holdings
 from pybroker.client.assignors.racks import NO_RACKS, Nearness
-from pybroker.client.assignors.unequal_wishes import assign_unequal
+from pybroker.client.assignors.unequal_subscriptions import assign_unequal
 
 
 class StickyAssignor:

@@ -332,12 +332,12 @@ class AsyncConsumer(
         if not new:
             return
         offsets, unknown = self._state.unchecked(), set[TopicPartition]()
-        asked = [partition for partition in new if partition not in offsets]
-        if self.settings.group_id is not None and asked:
-            committed, unknown = await self._commits.committed(asked, as_member=True)
+        requested = [partition for partition in new if partition not in offsets]
+        if self.settings.group_id is not None and requested:
+            committed, unknown = await self._commits.committed(requested, as_member=True)
             offsets |= committed
         verdict = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
-        resets = [p for p in asked if p not in offsets and p not in unknown] + verdict.reset
+        resets = [p for p in requested if p not in offsets and p not in unknown] + verdict.reset
         starts = {p: OffsetAndMetadata(offset) for p, offset in (await self._reset(resets)).items()}
         self._state.begin(verdict.begin | starts)
         if unknown or verdict.later:

@@ -16,7 +16,7 @@ from pybroker.client.consuming import group_offsets
 from pybroker.client.drivers.driver import Identity, MembershipDriver
 from pybroker.client.errors import BrokerError, ClientError, CommitFailedError, ConnectionLostError, UnreachableError
 from pybroker.client.metrics import GroupSensors
-from pybroker.client.network.cluster import ASK_AGAIN, SEARCH_AGAIN, Cluster
+from pybroker.client.network.cluster import SEARCH_AGAIN, SEND_AGAIN, Cluster
 from pybroker.client.network.connection import Connection
 from pybroker.client.network.retry_budget import is_retriable
 from pybroker.client.network.retrying import retry
@@ -33,7 +33,7 @@ _NOT_A_MEMBER = {
     ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.FENCED_MEMBER_EPOCH,
 }
-_LATER = {*ASK_AGAIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_MEMBER_EPOCH}
+_LATER = {*SEND_AGAIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_MEMBER_EPOCH}
 """Error codes after which a commit is retried."""
 
 
@@ -114,13 +114,13 @@ class Commits:
         if as_member and self.driver is not None and self._settings.group_protocol == "consumer":
             member = self.driver.identity()[:2]
 
-        async def ask(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int, str], int]:
+        async def query(connection: Connection) -> tuple[tuple[Offsets, group_offsets.Outcome, int, str], int]:
             offsets, errors, code = await group_offsets.fetch_offsets(
                 connection, self.group, partitions, member=member, stable=True
             )
             return (offsets, errors, code, connection.server), code
 
-        offsets, errors, code, server = await self._cluster.ask_coordinator(self.group, ask)
+        offsets, errors, code, server = await self._cluster.query_coordinator(self.group, query)
         if code in (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             return {}, set(partitions)
         if code:

@@ -50,8 +50,8 @@ async def commit_offsets(
             for topic, indexes in by_topic(offsets).items()
         ],
     )
-    answer = await connection.ask(request, commit.OffsetCommitResponse, LAST_VERSION_WITH_TOPIC_NAMES)
-    return {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
+    response = await connection.query(request, commit.OffsetCommitResponse, LAST_VERSION_WITH_TOPIC_NAMES)
+    return {TopicPartition(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
 
 
 def _partition(index: int, offset: OffsetAndMetadata) -> commit.OffsetCommitRequestPartition:
@@ -87,10 +87,10 @@ async def fetch_offsets(
             if wanted is None
             else [fetch.OffsetFetchRequestTopics(name=t, partition_indexes=i) for t, i in wanted.items()]
         )
-        asked = fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
+        requested = fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
         if member[1] >= 0:
-            asked.member_id, asked.member_epoch = member
-        request.groups = [asked]
+            requested.member_id, requested.member_epoch = member
+        request.groups = [requested]
     else:
         request.group_id = group
         request.topics = (
@@ -98,8 +98,8 @@ async def fetch_offsets(
             if wanted is None
             else [fetch.OffsetFetchRequestTopic(name=t, partition_indexes=i) for t, i in wanted.items()]
         )
-    answer = await connection.ask(request, fetch.OffsetFetchResponse, LAST_VERSION_WITH_TOPIC_NAMES)
-    found = answer.groups[0] if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS else answer
+    response = await connection.query(request, fetch.OffsetFetchResponse, LAST_VERSION_WITH_TOPIC_NAMES)
+    found = response.groups[0] if version >= fetch.FIRST_VERSION_WITH_MANY_GROUPS else response
     offsets: Offsets = {}
     errors: Outcome = {}
     for topic in found.topics:
@@ -127,6 +127,6 @@ async def delete_offsets(
             for topic, indexes in by_topic(partitions).items()
         ],
     )
-    answer = await connection.ask(request, delete.OffsetDeleteResponse)
-    errors = {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
-    return errors, answer.error_code
+    response = await connection.query(request, delete.OffsetDeleteResponse)
+    errors = {TopicPartition(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
+    return errors, response.error_code

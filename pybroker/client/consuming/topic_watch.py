@@ -62,7 +62,7 @@ class TopicWatch:
         self._task: asyncio.Task[None] | None = None
         self._warns_at = 0.0
         """Time of the loop's clock from which partitions without a leader may be logged again."""
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
 
     def want(
         self,
@@ -74,7 +74,7 @@ class TopicWatch:
         """Replace the subscription, from the next `begin` on; all empty ends it."""
         self._topics, self._pattern, self.regex = frozenset(topics), pattern, regex
         self._assigned = frozenset(assigned)
-        self._asked.set()
+        self._requested.set()
 
     def begin(self) -> None:
         """Start to refresh metadata, on the running event loop."""
@@ -84,7 +84,7 @@ class TopicWatch:
 
     def check(self) -> None:
         """Refresh metadata now, because a broker cannot be reached."""
-        self._asked.set()
+        self._requested.set()
 
     async def stop(self) -> None:
         """Stop refreshing metadata."""
@@ -111,17 +111,19 @@ class TopicWatch:
             names = sorted(self._topics | {partition.topic for partition in self._assigned})
         else:
             return
-        server, answer = await self._cluster.metadata(names, create=self._settings.allow_auto_create_topics)
+        server, response = await self._cluster.metadata(names, create=self._settings.allow_auto_create_topics)
         self._server = server
-        answered = {topic.name: topic for topic in answer.topics if topic.name}
-        failures = ((f"topic {n!r}", t.error_code, None) for n, t in answered.items() if t.error_code not in _TRANSIENT)
+        responded = {topic.name: topic for topic in response.topics if topic.name}
+        failures = (
+            (f"topic {n!r}", t.error_code, None) for n, t in responded.items() if t.error_code not in _TRANSIENT
+        )
         raise_refused(server, failures)
         before = (self.subscribed(), dict(self.counts))
-        self.counts = self._count(answered.values())
+        self.counts = self._count(responded.values())
         self._leaderless = [
-            f"{name}-{p.partition_index}" for name, t in answered.items() for p in t.partitions if p.leader_id < 0
+            f"{name}-{p.partition_index}" for name, t in responded.items() for p in t.partitions if p.leader_id < 0
         ]
-        self.names = {t.topic_id: name for name, t in answered.items() if not t.error_code}
+        self.names = {t.topic_id: name for name, t in responded.items() if not t.error_code}
         if before != (self.subscribed(), self.counts):
             self._changed(None)
 
@@ -130,9 +132,9 @@ class TopicWatch:
 
         Topics that do not exist are omitted.
         """
-        _, answer = await self._cluster.metadata(sorted(topics), create=self._settings.allow_auto_create_topics)
-        there = [topic for topic in answer.topics if topic.name and not topic.error_code]
-        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack is not None}
+        _, response = await self._cluster.metadata(sorted(topics), create=self._settings.allow_auto_create_topics)
+        there = [topic for topic in response.topics if topic.name and not topic.error_code]
+        racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack is not None}
         found = {
             TopicPartition(topic.name or "", partition.partition_index): frozenset(
                 racks[node] for node in partition.replica_nodes if node in racks
@@ -164,7 +166,7 @@ class TopicWatch:
     async def _watch(self) -> None:
         budget: RetryBudget | None = None
         while True:
-            self._asked.clear()
+            self._requested.clear()
             began = asyncio.get_running_loop().time()
             trouble: ClientError | None = None
             try:
@@ -188,11 +190,11 @@ class TopicWatch:
         """Wait until the subscription changes, the time is over, or the fetcher receives no responses."""
         clock = asyncio.get_running_loop().time
         deadline, silence_s = clock() + longest_s, max(_SILENCE_S, 2 * self._settings.fetch_max_wait_ms / 1000)
-        while not self._asked.is_set() and (left := deadline - clock()) > 0:
+        while not self._requested.is_set() and (left := deadline - clock()) > 0:
             received = self._responses()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, silence_s)):
-                    await self._asked.wait()
+                    await self._requested.wait()
             if left > silence_s and received is not None and received == self._responses():
                 return
 

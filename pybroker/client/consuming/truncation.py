@@ -48,42 +48,43 @@ class Verdict:
 async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool) -> Verdict:
     """Validate positions with a leader epoch by OffsetForLeaderEpoch; others are unchanged. Raises BrokerError."""
     verdict = Verdict(begin={p: at for p, at in positions.items() if at.leader_epoch < 0})
-    asked = {partition: at for partition, at in positions.items() if at.leader_epoch >= 0}
-    if not asked:
+    requested = {partition: at for partition, at in positions.items() if at.leader_epoch >= 0}
+    if not requested:
         return verdict
     try:
-        leaders = await find_leaders(cluster, asked)
+        leaders = await find_leaders(cluster, requested)
         verdict.later.update(leaders.refused)
         for node, partitions in sorted(leaders.by_node.items()):
-            of_node = {partition: (asked[partition], leaders.epochs[partition]) for partition in partitions}
+            of_node = {partition: (requested[partition], leaders.epochs[partition]) for partition in partitions}
             async with cluster.node(node) as connection:
-                await _ask(connection, of_node, verdict, resets)
+                await _query(connection, of_node, verdict, resets)
     except (ConnectionLostError, UnreachableError):
-        verdict.later.update(asked.keys() - verdict.begin.keys() - verdict.truncated.keys() - set(verdict.reset))
+        verdict.later.update(requested.keys() - verdict.begin.keys() - verdict.truncated.keys() - set(verdict.reset))
     return verdict
 
 
-async def _ask(
+async def _query(
     connection: Connection,
-    asked: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
+    requested: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
     verdict: Verdict,
     resets: bool,
 ) -> None:
     if not connection.serves(_API_KEY, _FIRST_VERSION_FOR_CONSUMERS):
-        verdict.begin.update({partition: at for partition, (at, _) in asked.items()})
+        verdict.begin.update({partition: at for partition, (at, _) in requested.items()})
         return
     request = epochs.OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
         topics=[
             epochs.OffsetForLeaderTopic(
-                topic=topic, partitions=[_question(index, *asked[TopicPartition(topic, index)]) for index in indexes]
+                topic=topic,
+                partitions=[_question(index, *requested[TopicPartition(topic, index)]) for index in indexes],
             )
-            for topic, indexes in by_topic(asked).items()
+            for topic, indexes in by_topic(requested).items()
         ],
     )
-    answer = await connection.ask(request, epochs.OffsetForLeaderEpochResponse)
-    ends = {TopicPartition(t.topic, end.partition): end for t in answer.topics for end in t.partitions}
-    for partition, (at, _) in asked.items():
+    response = await connection.query(request, epochs.OffsetForLeaderEpochResponse)
+    ends = {TopicPartition(t.topic, end.partition): end for t in response.topics for end in t.partitions}
+    for partition, (at, _) in requested.items():
         end = ends.get(partition)
         if end is None or end.error_code:
             _put_off(connection, partition, end, verdict)

@@ -121,7 +121,7 @@ class ClassicDriver(MembershipDriver):
                 request.members = [leave_group.MemberIdentity(member_id=member_id, reason=reason)]
             else:
                 request.member_id = member_id
-            await connection.ask(request, leave_group.LeaveGroupResponse)
+            await connection.query(request, leave_group.LeaveGroupResponse)
 
     # ----------------------------------------------------------------------------------------------------- the tasks
 
@@ -164,9 +164,9 @@ class ClassicDriver(MembershipDriver):
         )
         self.drive(events.HeartbeatSent())
         began = self.sensors.now()
-        answer = await connection.ask(request, heartbeat.HeartbeatResponse)
+        response = await connection.query(request, heartbeat.HeartbeatResponse)
         self.sensors.heartbeat.record(self.sensors.now() - began)
-        return self.drive(events.HeartbeatAnswered(answer.error_code, generation)), answer.error_code
+        return self.drive(events.HeartbeatCompleted(response.error_code, generation)), response.error_code
 
     async def _join(self, connection: Connection) -> tuple[Remedy, int]:
         request = join_group.JoinGroupRequest(
@@ -185,11 +185,11 @@ class ClassicDriver(MembershipDriver):
         timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
         self.sensors.begin_rebalance()
         began = self.sensors.now()
-        answer = await connection.ask(request, join_group.JoinGroupResponse, timeout_ms=timeout_ms)
+        response = await connection.query(request, join_group.JoinGroupResponse, timeout_ms=timeout_ms)
         self.sensors.join.record(self.sensors.now() - began)
-        self._joined = answer
-        code = answer.error_code
-        joined = events.JoinAnswered(code, answer.member_id, answer.generation_id, answer.protocol_name)
+        self._joined = response
+        code = response.error_code
+        joined = events.JoinCompleted(code, response.member_id, response.generation_id, response.protocol_name)
         return self.drive(joined), code
 
     def _subscription(self, assignor: Assignor) -> bytes:
@@ -218,13 +218,13 @@ class ClassicDriver(MembershipDriver):
         self._counts = self._counts if leads else None
         timeout_ms = max(self.settings.max_poll_interval_ms + _GRACE_MS, self.settings.request_timeout_ms)
         began = self.sensors.now()
-        answer = await connection.ask(request, sync_group.SyncGroupResponse, timeout_ms=timeout_ms)
+        response = await connection.query(request, sync_group.SyncGroupResponse, timeout_ms=timeout_ms)
         self.sensors.sync.record(self.sensors.now() - began)
-        assigned = _read_assignment(answer.assignment) if answer.error_code == ErrorCode.NONE else ()
-        if answer.error_code == ErrorCode.NONE and self.member.generation == generation:
+        assigned = _read_assignment(response.assignment) if response.error_code == ErrorCode.NONE else ()
+        if response.error_code == ErrorCode.NONE and self.member.generation == generation:
             self._assignor(joined.protocol_name).on_assignment(assigned, generation)
-        synced = events.SyncAnswered(answer.error_code, generation, frozenset(assigned))
-        return self.drive(synced), answer.error_code
+        synced = events.SyncCompleted(response.error_code, generation, frozenset(assigned))
+        return self.drive(synced), response.error_code
 
     def _assignor(self, name: str | None) -> Assignor:
         if name not in self._assignors:

@@ -138,11 +138,11 @@ class MembershipDriver(ABC):
             async with asyncio.timeout(None if left == float("inf") else max(0.0, left)):
                 await self._changed.wait()
 
-    async def attempt(self, ask: Callable[[Connection], Awaitable[tuple[Remedy, int]]]) -> bool:
+    async def attempt(self, query: Callable[[Connection], Awaitable[tuple[Remedy, int]]]) -> bool:
         """Send one request to the coordinator, and execute the machine's remedy. Returns false without a response."""
         try:
             connection = await self.cluster.coordinator(self.group)
-            remedy, code = await ask(connection)
+            remedy, code = await query(connection)
         except (ConnectionLostError, UnreachableError):
             self.cluster.forget_coordinator(self.group)
             self.topics.check()

@@ -17,7 +17,7 @@ from pybroker.client.errors import BrokerError, ClientError, ConnectionLostError
 from pybroker.client.membership import modern_events as events
 from pybroker.client.membership.events import Left, Polled
 from pybroker.client.membership.modern import JOIN_EPOCH, ModernMember, ModernRules, ModernState
-from pybroker.client.membership.modern_events import Wishes
+from pybroker.client.membership.modern_events import GroupSubscription
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.network.cluster import Cluster
 from pybroker.client.network.connection import Connection
@@ -51,13 +51,13 @@ class ModernDriver(MembershipDriver):
 
     def subscribe(self, _keeps: frozenset[TopicPartition], _reason: str, /) -> None:
         """Join, or send the changed subscription. The broker's assignment defines which partitions to revoke."""
-        wishes = Wishes(
+        subscription = GroupSubscription(
             topics=tuple(sorted(self.topics.subscribed())),
             regex=self.topics.regex,
             assignor=self.settings.group_remote_assignor,
             rack=self.settings.client_rack or None,
         )
-        self.drive(events.Subscribed(wishes))
+        self.drive(events.Subscribed(subscription))
         self.start()
         self.wake()
 
@@ -102,7 +102,7 @@ class ModernDriver(MembershipDriver):
         if in_group:
             with contextlib.suppress(ClientError):
                 connection = await self.cluster.coordinator(self.group)
-                await connection.ask(request, ConsumerGroupHeartbeatResponse)
+                await connection.query(request, ConsumerGroupHeartbeatResponse)
 
     def loops(self) -> list[Callable[[], Awaitable[None]]]:
         """Return the task of heartbeats."""
@@ -124,13 +124,15 @@ class ModernDriver(MembershipDriver):
         request = self._fit(connection, self.member.build_heartbeat())
         self.drive(events.HeartbeatSent(request))
         began = self.sensors.now()
-        answer = await connection.ask(request, ConsumerGroupHeartbeatResponse)
+        response = await connection.query(request, ConsumerGroupHeartbeatResponse)
         self.sensors.heartbeat.record(self.sensors.now() - began)
-        await self._learn_names(answer)
-        remedy = self.drive(events.HeartbeatAnswered(request.member_epoch, answer))
+        await self._learn_names(response)
+        remedy = self.drive(events.HeartbeatCompleted(request.member_epoch, response))
         if remedy is Remedy.FAIL:
-            raise BrokerError.of(connection.server, f"group {self.group!r}", answer.error_code, answer.error_message)
-        return remedy, answer.error_code
+            raise BrokerError.of(
+                connection.server, f"group {self.group!r}", response.error_code, response.error_message
+            )
+        return remedy, response.error_code
 
     def _fit(self, connection: Connection, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatRequest:
         makes_own_id = connection.version_of(request) >= FIRST_VERSION_WITH_MEMBERS_OWN_ID
@@ -138,11 +140,11 @@ class ModernDriver(MembershipDriver):
             request.member_id = ""
         return request
 
-    async def _learn_names(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+    async def _learn_names(self, response: ConsumerGroupHeartbeatResponse) -> None:
         """Resolve the unknown topic ids of an assignment. A topic that is missing is retried at the next heartbeat."""
-        if answer.member_id:
-            self.drive(events.IdGiven(answer.member_id))
-        assigned = {} if answer.assignment is None else {t.topic_id for t in answer.assignment.topic_partitions}
+        if response.member_id:
+            self.drive(events.IdGiven(response.member_id))
+        assigned = {} if response.assignment is None else {t.topic_id for t in response.assignment.topic_partitions}
         self._names |= {i: n for i, n in self.topics.names.items() if i in assigned}
         unknown = sorted(set(assigned) - self._names.keys())
         if unknown:

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from pybroker.client.membership.classic_events import (
-    HeartbeatAnswered,
+    HeartbeatCompleted,
     HeartbeatSent,
-    JoinAnswered,
+    JoinCompleted,
     Partitions,
     RejoinWanted,
     StepDone,
     Subscribed,
-    SyncAnswered,
+    SyncCompleted,
 )
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.machine import Outcome
@@ -120,7 +120,7 @@ class ClassicMembership(msgspec.Struct):
     """Whether another rebalance must follow the current one, because something changed meanwhile."""
     assigned: Partitions = NOTHING
     polled_at: float = float("-inf")
-    answered_at: float = float("-inf")
+    responded_at: float = float("-inf")
     heartbeat_at: float = float("inf")
 
     def move(self, trigger: ClassicTrigger) -> None:
@@ -205,7 +205,7 @@ class ClassicMember:
 
     def is_unanswered(self, now: float) -> bool:
         """Whether the coordinator has not responded for a session timeout; then it is searched again."""
-        silent_s = now - self.membership.answered_at
+        silent_s = now - self.membership.responded_at
         return self.heartbeat_at() != float("inf") and silent_s > self.membership.rules.session_timeout_s
 
 
@@ -259,23 +259,23 @@ def _heartbeat_sent(it: ClassicMembership, _event: HeartbeatSent, now: float) ->
     return Remedy.NONE
 
 
-def _heartbeat_answered(it: ClassicMembership, event: HeartbeatAnswered, now: float) -> Remedy:
+def _heartbeat_completed(it: ClassicMembership, event: HeartbeatCompleted, now: float) -> Remedy:
     if event.generation != it.generation or it.state not in _IN_GROUP:
         return Remedy.NONE
     if event.code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-        it.answered_at = now
+        it.responded_at = now
         if event.code == ErrorCode.REBALANCE_IN_PROGRESS and it.state is ClassicState.STABLE:
             _rejoin(it, "group is already rebalancing")
         return Remedy.NONE
     return _refused(it, event.code)
 
 
-def _join_answered(it: ClassicMembership, event: JoinAnswered, now: float) -> Remedy:
+def _join_completed(it: ClassicMembership, event: JoinCompleted, now: float) -> Remedy:
     if it.state is not ClassicState.JOINING:
         return Remedy.NONE
     if event.code == ErrorCode.NONE:
         it.member_id, it.generation, it.assignor = event.member_id, event.generation, event.assignor
-        it.answered_at, it.heartbeat_at = now, now + it.rules.heartbeat_interval_s
+        it.responded_at, it.heartbeat_at = now, now + it.rules.heartbeat_interval_s
         it.rejoin = False
         it.move(ClassicTrigger.JOINED)
         return Remedy.NONE
@@ -287,11 +287,11 @@ def _join_answered(it: ClassicMembership, event: JoinAnswered, now: float) -> Re
     return _refused(it, event.code)
 
 
-def _sync_answered(it: ClassicMembership, event: SyncAnswered, now: float) -> Remedy:
+def _sync_completed(it: ClassicMembership, event: SyncCompleted, now: float) -> Remedy:
     if it.state is not ClassicState.SYNCING or event.generation != it.generation:
         return Remedy.NONE
     if event.code == ErrorCode.NONE:
-        it.answered_at, it.assigned = now, event.assigned
+        it.responded_at, it.assigned = now, event.assigned
         it.move(ClassicTrigger.SYNCED)
         return Remedy.NONE
     if event.code not in _EXPELLED and event.code != ErrorCode.FENCED_INSTANCE_ID:
@@ -335,14 +335,14 @@ def _refused(it: ClassicMembership, code: int) -> Remedy:
 
 DECISIONS: dict[type, Callable[[ClassicMembership, Any, float], Remedy]] = {
     CommitRefused: _commit_refused,
-    HeartbeatAnswered: _heartbeat_answered,
+    HeartbeatCompleted: _heartbeat_completed,
     HeartbeatSent: _heartbeat_sent,
-    JoinAnswered: _join_answered,
+    JoinCompleted: _join_completed,
     Left: _left,
     Polled: _polled,
     RejoinWanted: _rejoin_wanted,
     StepDone: _step_done,
     Subscribed: _subscribed,
-    SyncAnswered: _sync_answered,
+    SyncCompleted: _sync_completed,
 }
 """The decision function of each event, which changes a copy of the membership."""

@@ -38,14 +38,14 @@ class HeartbeatSent(NamedTuple):
     """A Heartbeat is sent: the next is due an interval later."""
 
 
-class HeartbeatAnswered(NamedTuple):
+class HeartbeatCompleted(NamedTuple):
     """A response to a Heartbeat of `generation`."""
 
     code: int
     generation: int
 
 
-class JoinAnswered(NamedTuple):
+class JoinCompleted(NamedTuple):
     """A response to JoinGroup."""
 
     code: int
@@ -55,7 +55,7 @@ class JoinAnswered(NamedTuple):
     """The protocol that the group has chosen."""
 
 
-class SyncAnswered(NamedTuple):
+class SyncCompleted(NamedTuple):
     """A response to SyncGroup of `generation`."""
 
     code: int

@@ -17,14 +17,14 @@ from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.machine import Outcome
 from pybroker.client.membership.modern_events import (
-    HeartbeatAnswered,
+    GroupSubscription,
+    HeartbeatCompleted,
     HeartbeatLost,
     HeartbeatSent,
     IdGiven,
     Stalled,
     StepDone,
     Subscribed,
-    Wishes,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.machine.transitions import Transitions
@@ -118,8 +118,8 @@ class ModernMembership(msgspec.Struct):
     """The target assignment; replaced and never mutated, as are the other mappings."""
     held: ById = {}
     """The partitions of the program by topic id, as they are acknowledged."""
-    wishes: Wishes = Wishes()
-    sent: Wishes | None = None
+    subscription: GroupSubscription = GroupSubscription()
+    sent: GroupSubscription | None = None
     """The subscription that the coordinator knows; None before the first heartbeat."""
     sent_held: ById | None = None
     interval_s: float = 0.0
@@ -203,16 +203,16 @@ class ModernMember:
         """Build a heartbeat: all fields when joining, else those that have changed since the last one."""
         it = self.membership
         joins = it.epoch == JOIN_EPOCH
-        wishes, sent = it.wishes, None if joins else it.sent
+        subscription, sent = it.subscription, None if joins else it.sent
         request = self._build_request(it.epoch)
         if sent is None:
             request.rebalance_timeout_ms = round(it.rules.max_poll_interval_s * 1000)
-            request.rack_id = wishes.rack
-            request.server_assignor = wishes.assignor
-        if sent is None or (wishes.topics, wishes.regex) != (sent.topics, sent.regex):
-            request.subscribed_topic_names = list(wishes.topics)
+            request.rack_id = subscription.rack
+            request.server_assignor = subscription.assignor
+        if sent is None or (subscription.topics, subscription.regex) != (sent.topics, sent.regex):
+            request.subscribed_topic_names = list(subscription.topics)
             # An empty expression removes the previous one.
-            request.subscribed_topic_regex = wishes.regex or ("" if sent is not None and sent.regex else None)
+            request.subscribed_topic_regex = subscription.regex or ("" if sent is not None and sent.regex else None)
         if joins:
             request.topic_partitions = []
         elif it.held != it.sent_held:
@@ -242,7 +242,7 @@ def _polled(it: ModernMembership, _event: Polled, now: float) -> Remedy:
 
 
 def _subscribed(it: ModernMembership, event: Subscribed, now: float) -> Remedy:
-    it.wishes, it.polled_at, it.due_at = event.wishes, now, now
+    it.subscription, it.polled_at, it.due_at = event.subscription, now, now
     if it.state in (ModernState.UNSUBSCRIBED, ModernState.STALE, ModernState.FATAL):
         it.move(ModernTrigger.WANTS_IN)
     return Remedy.NONE
@@ -280,7 +280,7 @@ def _id_given(it: ModernMembership, event: IdGiven, _now: float) -> Remedy:
 
 
 def _heartbeat_sent(it: ModernMembership, event: HeartbeatSent, now: float) -> Remedy:
-    it.sent = it.wishes
+    it.sent = it.subscription
     it.sent_held = {} if event.request.member_epoch == JOIN_EPOCH else it.held
     it.due_at = now + it.interval_s if it.interval_s else float("inf")
     if it.state is ModernState.ACKNOWLEDGING:
@@ -296,19 +296,19 @@ def _heartbeat_lost(it: ModernMembership, _event: HeartbeatLost, now: float) -> 
     return Remedy.NONE
 
 
-def _heartbeat_answered(it: ModernMembership, event: HeartbeatAnswered, now: float) -> Remedy:
-    answer = event.answer
+def _heartbeat_completed(it: ModernMembership, event: HeartbeatCompleted, now: float) -> Remedy:
+    response = event.response
     if it.state not in _IN_GROUP:
         return Remedy.NONE
-    if answer.error_code:
-        return _refused(it, answer.error_code, now)
+    if response.error_code:
+        return _refused(it, response.error_code, now)
     if event.epoch == JOIN_EPOCH and it.epoch != JOIN_EPOCH:
         return Remedy.NONE
-    it.epoch = answer.member_epoch
-    it.interval_s = answer.heartbeat_interval_ms / 1000
+    it.epoch = response.member_epoch
+    it.interval_s = response.heartbeat_interval_ms / 1000
     it.due_at = min(it.due_at, now + it.interval_s)
-    if answer.assignment is not None:
-        sent = answer.assignment.topic_partitions
+    if response.assignment is not None:
+        sent = response.assignment.topic_partitions
         it.target = {t.topic_id: frozenset(t.partitions) for t in sent if t.partitions}
         if it.target != it.held:
             it.move(ModernTrigger.GOT_TARGET)
@@ -339,7 +339,7 @@ def _refused(it: ModernMembership, code: int, now: float) -> Remedy:
 
 DECISIONS: dict[type, Callable[[ModernMembership, Any, float], Remedy]] = {
     CommitRefused: _commit_refused,
-    HeartbeatAnswered: _heartbeat_answered,
+    HeartbeatCompleted: _heartbeat_completed,
     HeartbeatLost: _heartbeat_lost,
     HeartbeatSent: _heartbeat_sent,
     IdGiven: _id_given,

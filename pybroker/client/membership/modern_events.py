@@ -17,7 +17,7 @@ from pybroker.protocol.messages.consumer_group_heartbeat import (
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class GroupSubscription:
     """The subscription of a member, which is sent again when it changes."""
 
     topics: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Wishes:
 class Subscribed(NamedTuple):
     """The program subscribes, or changes its subscription."""
 
-    wishes: Wishes
+    subscription: GroupSubscription
 
 
 class StepDone(NamedTuple):
@@ -60,8 +60,8 @@ class HeartbeatLost(NamedTuple):
     """No response arrived: the next heartbeat contains all fields again."""
 
 
-class HeartbeatAnswered(NamedTuple):
+class HeartbeatCompleted(NamedTuple):
     """A response to a heartbeat of `epoch`."""
 
     epoch: int
-    answer: ConsumerGroupHeartbeatResponse
+    response: ConsumerGroupHeartbeatResponse

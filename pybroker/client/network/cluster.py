@@ -19,9 +19,9 @@ from pybroker.client.errors import (
     ClientError,
     ClosedError,
     ConnectionLostError,
-    ControllersAskedError,
     UnknownBrokerError,
     UnreachableError,
+    UnsupportedEndpointTypeError,
 )
 from pybroker.client.mismatches import refuse_mismatch
 from pybroker.client.network.connection import Connection
@@ -46,7 +46,7 @@ from pybroker.protocol.messages.find_coordinator import (
 )
 from pybroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 Arguments = ParamSpec("Arguments")
 
 ANY = -1
@@ -55,7 +55,7 @@ SEARCH_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_A
 """Error codes after which the coordinator is found again."""
 NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
 """The only error code of a metadata change after which Kafka's AdminClient retries."""
-ASK_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+SEND_AGAIN = SEARCH_AGAIN | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Transient error codes of a coordinator."""
 
 _KINDS = {GROUP: "group", TRANSACTION: "transactional id"}
@@ -65,10 +65,10 @@ _KINDS = {GROUP: "group", TRANSACTION: "transactional id"}
 class Cluster:
     """One client's view of a cluster. It belongs to one event loop."""
 
-    def __init__(self, settings: ConnectionSettings, *, asks_controllers: bool = False) -> None:
+    def __init__(self, settings: ConnectionSettings, *, uses_controllers: bool = False) -> None:
         open_security(settings)
         self.settings = settings
-        self.asks_controllers = asks_controllers
+        self.uses_controllers = uses_controllers
         """Whether the servers are controllers (KIP-919), which do not know the leaders of topics."""
         self._connections: dict[tuple[str, bool], Connection] = {}
         """By server, and whether it is for coordinators: a JoinGroup delays all requests behind it."""
@@ -96,10 +96,11 @@ class Cluster:
     ) -> tuple[str, MetadataResponse]:
         """Request metadata of topics by name and by id, of none (both empty) or of all (None), from any broker.
 
-        A missing topic is created only where `create` is set and the broker allows it. Raises ControllersAskedError.
+        A missing topic is created only where `create` is set and the broker allows it.
+        Raises UnsupportedEndpointTypeError.
         """
-        if self.asks_controllers:
-            raise ControllersAskedError
+        if self.uses_controllers:
+            raise UnsupportedEndpointTypeError
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         if topics is not None:
             topics += [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
@@ -107,11 +108,11 @@ class Cluster:
             await self._rebootstrap()
         async with self.node(ANY) as connection:
             request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
-            answer = await connection.ask(request, MetadataResponse)
-            if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and await self._rebootstrap():
+            response = await connection.query(request, MetadataResponse)
+            if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and await self._rebootstrap():
                 raise ConnectionLostError(f"{connection.server} returned REBOOTSTRAP_REQUIRED")
-            self._servers.learn({b.node_id: f"{b.host}:{b.port}" for b in answer.brokers})
-            return connection.server, answer
+            self._servers.learn({b.node_id: f"{b.host}:{b.port}" for b in response.brokers})
+            return connection.server, response
 
     async def _rebootstrap(self) -> bool:
         """Discard the known nodes and use the bootstrap servers again (KIP-1102); false where
@@ -129,7 +130,7 @@ class Cluster:
     async def controller(self) -> AsyncIterator[Connection]:
         """Yield a connection to a node that changes metadata: any KRaft broker, which forwards to the controller."""
         controller_id = (
-            await self._find_controller() if self.asks_controllers else (await self.metadata(()))[1].controller_id
+            await self._find_controller() if self.uses_controllers else (await self.metadata(()))[1].controller_id
         )
         async with self.node(controller_id if controller_id in self._servers else ANY) as connection:
             yield connection
@@ -137,16 +138,16 @@ class Cluster:
     @property
     def endpoint_type(self) -> int:
         """Return the endpoint type of the servers, as in DescribeCluster."""
-        return CONTROLLERS if self.asks_controllers else BROKERS
+        return CONTROLLERS if self.uses_controllers else BROKERS
 
     async def _find_controller(self) -> int:
         """Request the id of the active controller from any controller, -1 without one; update the addresses."""
         async with self.node(ANY) as connection:
             request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-            answer = await connection.ask(request, DescribeClusterResponse)
-            raise_refused(connection.server, [("controllers", answer.error_code, answer.error_message)])
-            self._servers.learn({node.broker_id: f"{node.host}:{node.port}" for node in answer.brokers})
-            return answer.controller_id
+            response = await connection.query(request, DescribeClusterResponse)
+            raise_refused(connection.server, [("controllers", response.error_code, response.error_message)])
+            self._servers.learn({node.broker_id: f"{node.host}:{node.port}" for node in response.brokers})
+            return response.controller_id
 
     @contextlib.asynccontextmanager
     async def node(self, node_id: int) -> AsyncIterator[Connection]:
@@ -156,8 +157,8 @@ class Cluster:
     @contextlib.asynccontextmanager
     async def broker(self, broker_id: int) -> AsyncIterator[Connection]:
         """Yield a usable connection to the broker with this id. Raises UnknownBrokerError."""
-        _, answer = await self.metadata(())
-        known = sorted(broker.node_id for broker in answer.brokers)
+        _, response = await self.metadata(())
+        known = sorted(broker.node_id for broker in response.brokers)
         if broker_id not in known:
             ids = ", ".join(map(str, known))
             raise UnknownBrokerError(f"broker {broker_id} is not in the cluster; the brokers are {ids}")
@@ -196,23 +197,23 @@ class Cluster:
         """Remove the cached coordinator, so that the next request finds it again."""
         self._coordinators.pop((kind, key), None)
 
-    async def ask_coordinator(
+    async def query_coordinator(
         self,
         key: str,
-        ask: Callable[[Connection], Awaitable[tuple[Answer, int]]],
-        again: Collection[int] = ASK_AGAIN,
+        query: Callable[[Connection], Awaitable[tuple[Response, int]]],
+        again: Collection[int] = SEND_AGAIN,
         kind: int = GROUP,
-    ) -> Answer:
+    ) -> Response:
         """Send a request to a coordinator, with retries for at most default.api.timeout.ms while it is not ready.
 
-        `ask` returns the response and its error code, or 0; codes of `again` are retried. Raises the error of the
+        `query` returns the response and its error code, or 0; codes of `again` are retried. Raises the error of the
         last attempt: BrokerError for an error code, UnreachableError.
         """
 
-        async def attempt() -> Answer:
+        async def attempt() -> Response:
             try:
                 connection = await self.coordinator(key, kind)
-                answer, code = await ask(connection)
+                response, code = await query(connection)
             except (ConnectionLostError, UnreachableError):
                 self.forget_coordinator(key, kind)
                 raise
@@ -220,7 +221,7 @@ class Cluster:
                 self.forget_coordinator(key, kind)
             if code in again:
                 raise BrokerError.of(connection.server, f"{_KINDS[kind]} {key!r}", code, None)
-            return answer
+            return response
 
         def passes(failure: ClientError) -> bool:
             return failure.code in again if isinstance(failure, BrokerError) else is_retriable(failure)
@@ -234,8 +235,8 @@ class Cluster:
                 request.key = ""
             else:
                 request.coordinator_keys = []
-            answer = await connection.ask(request, FindCoordinatorResponse)
-            found = answer.coordinators[0] if answer.coordinators else answer
+            response = await connection.query(request, FindCoordinatorResponse)
+            found = response.coordinators[0] if response.coordinators else response
             if found.error_code:
                 raise BrokerError.of(
                     connection.server, f"coordinator of {_KINDS[kind]} {key!r}", found.error_code, found.error_message
@@ -298,11 +299,11 @@ Self_ = TypeVar("Self_", bound=Caller)
 
 
 def retried(
-    call: Callable[Concatenate[Self_, Arguments], Awaitable[Answer]],
-) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Answer]]:
+    call: Callable[Concatenate[Self_, Arguments], Awaitable[Response]],
+) -> Callable[Concatenate[Self_, Arguments], Coroutine[Any, Any, Response]]:
     """Wrap a method: retry it within its `timeout_ms`, or within default.api.timeout.ms where it has none."""
 
-    async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+    async def within_budget(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Response:
         timeout_ms = kwargs.get("timeout_ms")
         assert timeout_ms is None or isinstance(timeout_ms, int)
         return await retry(self.cluster.settings, lambda: call(self, *args, **kwargs), timeout_ms=timeout_ms)

@@ -128,7 +128,7 @@ class Connection:
         finally:
             self._renewal = None
 
-    async def ask(
+    async def query(
         self, request: Message, response: type[Response], max_version: int = 32767, *, timeout_ms: int | None = None
     ) -> Response:
         """Send a request in the highest common version, and return its response.
@@ -169,7 +169,7 @@ class Connection:
             raise ConnectionLostError(f"{self.server}: {error}") from None
 
     def version_of(self, request: Message) -> int:
-        """Return the version in which `ask` would send this request. Raises UnservedApiError."""
+        """Return the version in which `query` would send this request. Raises UnservedApiError."""
         key = request.__message__.api_key
         assert key is not None
         return self._choose(key, 32767)
@@ -211,14 +211,14 @@ class Connection:
             served = next((api.max_version for api in refusal.api_keys if api.api_key == _API_VERSIONS), 0)
             version = max(0, min(version - 1, served))
             raw = await self._exchange(_API_VERSIONS, version, request, timeout_ms)
-        answer, _ = decode(ApiVersionsResponse, raw, version)
-        self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-        levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+        response, _ = decode(ApiVersionsResponse, raw, version)
+        self._served = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
         self.features = {
             feature.name: FeatureDescription(
-                levels.get(feature.name, 0), feature.min_version, feature.max_version, answer.finalized_features_epoch
+                levels.get(feature.name, 0), feature.min_version, feature.max_version, response.finalized_features_epoch
             )
-            for feature in answer.supported_features
+            for feature in response.supported_features
         }
 
     async def _exchange(self, key: int, version: int, request: Message, timeout_ms: int) -> bytes:
@@ -235,17 +235,17 @@ class Connection:
         except ProtocolError as error:
             raise UnsendableError(first_misfit(request) or str(error)) from None
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[bytes] = loop.create_future()
+        responded: asyncio.Future[bytes] = loop.create_future()
         if not self.usable:
             raise ConnectionLostError(f"{self.server}: the connection is closed")
         # The broker may delay the response of a request with its own timeout, a JoinGroup, for that time.
         held_ms = timeout_ms if timeout_ms > self._settings.request_timeout_ms else 0
         silent_at = loop.time() + (held_ms + self._settings.retry_backoff_max_ms) / 1000
-        self._waiting.append((correlation_id, answered, silent_at))
+        self._waiting.append((correlation_id, responded, silent_at))
         self._stream.write(len(frame).to_bytes(4, "big") + frame)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                return await answered
+                return await responded
         except TimeoutError:
             self._receiver.cancel()
             raise ConnectionLostError(f"{self.server}: no answer within {timeout_ms} ms") from None
@@ -265,14 +265,14 @@ class Connection:
                         kind = AuthenticationError if self._is_new else ConnectionLostError
                     return
                 frame = await self._stream.readexactly(size)
-                correlation_id, answered, _ = self._waiting.popleft()
+                correlation_id, responded, _ = self._waiting.popleft()
                 self._is_proven = not self._is_new
                 if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
                     failure = f"{self.server}: a response to another request than {correlation_id}"
-                    answered.set_exception(ConnectionLostError(failure))
+                    responded.set_exception(ConnectionLostError(failure))
                     return
-                if not answered.done():
-                    answered.set_result(frame[4:])
+                if not responded.done():
+                    responded.set_result(frame[4:])
         except (asyncio.IncompleteReadError, IndexError):
             self._maybe_suspect()
         except OSError as error:
@@ -284,16 +284,16 @@ class Connection:
         finally:
             failure = self._given_up or failure
             while self._waiting:
-                _, answered, _ = self._waiting.popleft()
-                if not answered.done():
-                    answered.set_exception(kind(failure))
+                _, responded, _ = self._waiting.popleft()
+                if not responded.done():
+                    responded.set_exception(kind(failure))
             if self._renewal_due is not None:
                 self._renewal_due.cancel()
             self._stream.close()
 
     def _maybe_suspect(self) -> None:
-        has_asked = not self._is_new and not self._is_proven and bool(self._waiting)
-        self.may_expect_sasl = has_asked and self._settings.credentials is None
+        has_requested = not self._is_new and not self._is_proven and bool(self._waiting)
+        self.may_expect_sasl = has_requested and self._settings.credentials is None
 
     @property
     def usable(self) -> bool:

@@ -56,7 +56,7 @@ class KeptConnection:
         self._closed = False
         self.connection: Connection | None = None
         """The connection that was opened last; it may have ended."""
-        self.under_way = 0
+        self.in_progress = 0
         """A counter of requests, maintained by the user."""
 
     def to(self, server: str) -> Connection | None:

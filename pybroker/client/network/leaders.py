@@ -29,8 +29,8 @@ class Leaders(Struct):
 async def find_leaders(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Leaders:
     """Request the leaders of partitions from any broker. An unknown partition does not affect the others."""
     wanted = list(partitions)
-    server, answer = await cluster.metadata(sorted({partition.topic for partition in wanted}))
-    topics = {topic.name: topic for topic in answer.topics}
+    server, response = await cluster.metadata(sorted({partition.topic for partition in wanted}))
+    topics = {topic.name: topic for topic in response.topics}
     leaders = Leaders()
     for partition in wanted:
         topic = topics.get(partition.topic) or MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -20,17 +20,17 @@ from pybroker.client.settings import ConnectionSettings
 _log = logging.getLogger(__name__)
 _in_force: ContextVar[RetryBudget | None] = ContextVar("retry budget", default=None)
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 async def retry(
     settings: ConnectionSettings,
-    attempt: Callable[[], Awaitable[Answer]],
+    attempt: Callable[[], Awaitable[Response]],
     *,
     timeout_ms: int | None = None,
     again: Callable[[ClientError], bool] = is_retriable,
     backoff: Backoff | None = None,
-) -> Answer:
+) -> Response:
     """Await `attempt` until it returns, for at most `timeout_ms` (default: default.api.timeout.ms).
 
     Failures for which `again` is true are retried after the back-off; others are raised at once. After the timeout,

@@ -61,9 +61,9 @@ class ServerList:
         known = list(dict.fromkeys(self._by_node.values()))
         if self._rebootstraps or not known:
             known += self._bootstrap
-        answering = [server for server in dict.fromkeys([*open_, *known]) if server not in silent]
-        answering.sort(key=lambda server: self._failures.get(server, 0))
-        return [*answering, *dict.fromkeys(silent)]
+        responding = [server for server in dict.fromkeys([*open_, *known]) if server not in silent]
+        responding.sort(key=lambda server: self._failures.get(server, 0))
+        return [*responding, *dict.fromkeys(silent)]
 
     def is_rebootstrap_due(self, now: float) -> bool:
         """Whether metadata requests have failed for `metadata.recovery.rebootstrap.trigger.ms`. Call it before one."""

@@ -25,20 +25,20 @@ _RENEWED_FROM, _RENEWED_UNTIL = 0.85, 0.95
 """The share of a session's lifetime after which it is re-authenticated (KIP-368)."""
 
 
-class Asking(Protocol):
+class SignInConnection(Protocol):
     """A connection, as far as authentication needs it."""
 
     server: str
 
-    async def ask(self, request: Message, response: type[Response]) -> Response:
+    async def query(self, request: Message, response: type[Response]) -> Response:
         """Send a request, and return its response."""
 
 
-async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> float | None:
+async def sign_in(connection: SignInConnection, credentials: native.SaslCredentials) -> float | None:
     """Authenticate. Returns the seconds until the re-authentication, None for never. Raises AuthenticationError."""
     mechanism = credentials.mechanism
     refused = f"{connection.server}: authentication by {mechanism} failed"
-    handshake = await connection.ask(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
+    handshake = await connection.query(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
     if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         enabled = ", ".join(handshake.mechanisms)
         raise AuthenticationError(
@@ -53,18 +53,18 @@ async def sign_in(connection: Asking, credentials: native.SaslCredentials) -> fl
         host = connection.server.rpartition(":")[0].strip("[]")
         exchange, token = await asyncio.to_thread(credentials.begin, host)
         while True:
-            answer = await connection.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-            if answer.error_code:
+            response = await connection.query(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+            if response.error_code:
                 said = f" ({exchange.failure})" if exchange.failure else ""
-                raise AuthenticationError(f"{answer.error_message or _words(answer.error_code)}{said}")
+                raise AuthenticationError(f"{response.error_message or _words(response.error_code)}{said}")
             # SCRAM computes for milliseconds: not on the loop.
-            next_token = await asyncio.to_thread(exchange.step, answer.auth_bytes)
+            next_token = await asyncio.to_thread(exchange.step, response.auth_bytes)
             if next_token is None:
                 break
             token = next_token
     except AuthenticationError as error:
         raise AuthenticationError(f"{refused}: {error}") from None
-    lasts_s = answer.session_lifetime_ms / 1000
+    lasts_s = response.session_lifetime_ms / 1000
     return lasts_s * random.uniform(_RENEWED_FROM, _RENEWED_UNTIL) if lasts_s > 0 else None
 
 

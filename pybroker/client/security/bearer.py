@@ -35,7 +35,7 @@ _log = logging.getLogger("pybroker.client")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """RFC 6750, 2.1."""
 _EXTENSION = re.compile(r"[A-Za-z]+")
-_LONGEST_ANSWER = 1 << 20
+_LONGEST_RESPONSE = 1 << 20
 _DEFAULT_TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 5.0
 """Interval at which the thread checks whether its client still exists."""
@@ -96,7 +96,7 @@ def _source(settings: SecuritySettings, options: Mapping[str, str]) -> Callable[
     scope = settings.sasl_oauthbearer_scope or options.get("scope")
     request = _grant(url, client_id, secret, scope, encoded=settings.sasl_oauthbearer_header_urlencode)
     wait_ms = settings.sasl_login_read_timeout_ms or settings.sasl_login_connect_timeout_ms
-    return lambda: _ask(request, extensions, wait_ms / 1000 if wait_ms else _DEFAULT_TIMEOUT_S)
+    return lambda: _query(request, extensions, wait_ms / 1000 if wait_ms else _DEFAULT_TIMEOUT_S)
 
 
 def _made(options: Mapping[str, str]) -> BearerToken:
@@ -113,10 +113,10 @@ def _grant(url: str, client_id: str, secret: str, scope: str | None, *, encoded:
     return urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers, method="POST")
 
 
-def _ask(request: urllib.request.Request, extensions: Mapping[str, str], timeout_s: float) -> BearerToken:
+def _query(request: urllib.request.Request, extensions: Mapping[str, str], timeout_s: float) -> BearerToken:
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            found = json.loads(answer.read(_LONGEST_ANSWER))
+        with urllib.request.urlopen(request, timeout=timeout_s) as response:
+            found = json.loads(response.read(_LONGEST_RESPONSE))
     except urllib.error.HTTPError as error:
         error.close()
         raise AuthenticationError(f"{request.full_url}: the token server returned {error.code}") from None
@@ -132,7 +132,7 @@ def _ask(request: urllib.request.Request, extensions: Mapping[str, str], timeout
 def _read_file(path: str) -> str:
     try:
         with open(urllib.parse.unquote(path), encoding="ascii") as file:
-            return file.read(_LONGEST_ANSWER).strip()
+            return file.read(_LONGEST_RESPONSE).strip()
     except (OSError, ValueError) as error:
         raise AuthenticationError(f"{path}: no token: {error}") from None
 

@@ -150,10 +150,10 @@ class InitiatedContext(LibraryContext):
 
     def initiate(self, token: bytes | None) -> bytes:
         """As `Context.initiate`."""
-        answer: bytes | None = self._called(lambda: self._context.step(token))
+        response: bytes | None = self._called(lambda: self._context.step(token))
         # A failure with a token for the broker is raised by the next check of the context.
         self._called(lambda: self._context.complete)
-        return answer or b""
+        return response or b""
 
     @property
     def principal(self) -> str:

@@ -72,7 +72,7 @@ class RenewedSecurity:
         self._stamp = _stamp(properties)
         is_same = _login_of(properties) == _login_of(self._properties)
         try:
-            if not is_same and _asks_a_server(properties):
+            if not is_same and _queries_a_server(properties):
                 words = "the previous value: a change of the token server needs a restart"
                 raise ConfigError(TOKEN_URL, properties[TOKEN_URL], words)
             self._settings = _read(self._what, properties, self._settings.credentials if is_same else None)
@@ -88,7 +88,7 @@ def _login_of(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in properties.items() if not key.startswith("ssl.")}
 
 
-def _asks_a_server(properties: Mapping[str, str]) -> bool:
+def _queries_a_server(properties: Mapping[str, str]) -> bool:
     return properties.get(TOKEN_URL, "").startswith(("http:", "https:"))
 
 

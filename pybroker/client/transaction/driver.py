@@ -47,7 +47,7 @@ from pybroker.protocol.messages import add_partitions_to_txn as partitions_messa
 from pybroker.protocol.messages import end_txn, init_producer_id, txn_offset_commit
 from pybroker.protocol.messages.find_coordinator import GROUP, TRANSACTION
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 _FEATURE = "transaction.version"
 _LAST_VERSIONS_OF_CLIENTS = {24: 3, 28: 4}
@@ -204,9 +204,9 @@ class TransactionDriver:
         now = self.machine.transaction
         if now.state in (_S.COMMITTING, _S.ABORTING):
             if now.is_known or (now.is_implicit and self._engine.end()):
-                await self._within(call, self._ask_end, timeout_ms)
+                await self._within(call, self._query_end, timeout_ms)
             else:
-                self._drive(events.EndAnswered(ErrorCode.NONE, "", NO_ID, -1, now.level), call)
+                self._drive(events.EndCompleted(ErrorCode.NONE, "", NO_ID, -1, now.level), call)
         if self.machine.transaction.state is _S.INITIALIZING:
             await self._initialize(call, timeout_ms)
         if self.machine.transaction.state is _S.READY:
@@ -229,9 +229,9 @@ class TransactionDriver:
 
         async def attempt() -> None:
             if not now.is_implicit:
-                await self._ask_add_offsets(consumed.group.group_id)
+                await self._query_add_offsets(consumed.group.group_id)
             if self.machine.transaction.state is _S.IN_TRANSACTION:
-                await self._ask_commit_offsets(consumed.offsets, consumed.group)
+                await self._query_commit_offsets(consumed.offsets, consumed.group)
 
         try:
             await self._within("send_offsets_to_transaction", attempt, timeout_ms)
@@ -261,9 +261,9 @@ class TransactionDriver:
         except (UnreachableError, ConnectionLostError, BrokerError) as error:
             raise self.timeout_error(call, error) from error
 
-    async def _ask(
-        self, request: Request, key: str, kind: int, ask: Callable[[Connection], Awaitable[tuple[Answer, int]]]
-    ) -> tuple[Answer | None, int, str, int]:
+    async def _query(
+        self, request: Request, key: str, kind: int, query: Callable[[Connection], Awaitable[tuple[Response, int]]]
+    ) -> tuple[Response | None, int, str, int]:
         """Send a request to a coordinator until its response is final.
 
         Returns (response, error code, error message, level of transaction.version).
@@ -271,27 +271,27 @@ class TransactionDriver:
         level = 0
         server = "the coordinator"
 
-        async def once(connection: Connection) -> tuple[tuple[Answer, int], int]:
+        async def once(connection: Connection) -> tuple[tuple[Response, int], int]:
             nonlocal level, server
             feature = connection.features.get(_FEATURE)
             level, server = 0 if feature is None else feature.level, connection.server
-            answer, code = await ask(connection)
-            return (answer, code), code
+            response, code = await query(connection)
+            return (response, code), code
 
         try:
-            answer, code = await self.cluster.ask_coordinator(key, once, _AGAIN[request], kind)
+            response, code = await self.cluster.query_coordinator(key, once, _AGAIN[request], kind)
         except BrokerError as error:
             if error.code in _AGAIN[request]:
                 raise
             return None, error.code, str(error), level
-        return answer, code, f"{request.name}: {server} answered {_named(code)}", level
+        return response, code, f"{request.name}: {server} answered {_named(code)}", level
 
     async def _initialize(self, call: str, timeout_ms: int) -> None:
-        await self._within(call, self._ask_init, timeout_ms)
+        await self._within(call, self._query_init, timeout_ms)
         self._fail_engine()
         self.raise_failure()
 
-    async def _ask_init(self) -> None:
+    async def _query_init(self) -> None:
         now = self.machine.transaction
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self.id,
@@ -300,15 +300,15 @@ class TransactionDriver:
             producer_epoch=now.epoch,
         )
 
-        async def ask(connection: Connection) -> tuple[init_producer_id.InitProducerIdResponse, int]:
-            answer = await connection.ask(request, init_producer_id.InitProducerIdResponse)
-            return answer, answer.error_code
+        async def query(connection: Connection) -> tuple[init_producer_id.InitProducerIdResponse, int]:
+            response = await connection.query(request, init_producer_id.InitProducerIdResponse)
+            return response, response.error_code
 
-        answer, code, text, level = await self._ask(Request.INIT_PRODUCER_ID, self.id, TRANSACTION, ask)
-        given = (NO_ID, -1) if answer is None else (answer.producer_id, answer.producer_epoch)
-        self._drive(events.InitAnswered(code, text, *given, level), "init_transactions")
+        response, code, text, level = await self._query(Request.INIT_PRODUCER_ID, self.id, TRANSACTION, query)
+        given = (NO_ID, -1) if response is None else (response.producer_id, response.producer_epoch)
+        self._drive(events.InitCompleted(code, text, *given, level), "init_transactions")
 
-    async def _ask_end(self) -> None:
+    async def _query_end(self) -> None:
         now = self.machine.transaction
         request = end_txn.EndTxnRequest(
             transactional_id=self.id,
@@ -319,28 +319,28 @@ class TransactionDriver:
         # A later version ends transactions to which Produce adds partitions.
         newest = 32767 if now.is_implicit else 4
 
-        async def ask(connection: Connection) -> tuple[end_txn.EndTxnResponse, int]:
-            answer = await connection.ask(request, end_txn.EndTxnResponse, newest)
-            return answer, answer.error_code
+        async def query(connection: Connection) -> tuple[end_txn.EndTxnResponse, int]:
+            response = await connection.query(request, end_txn.EndTxnResponse, newest)
+            return response, response.error_code
 
-        answer, code, text, level = await self._ask(Request.END, self.id, TRANSACTION, ask)
-        given = (NO_ID, -1) if answer is None else (answer.producer_id, answer.producer_epoch)
-        self._drive(events.EndAnswered(code, text, *given, level), "")
+        response, code, text, level = await self._query(Request.END, self.id, TRANSACTION, query)
+        given = (NO_ID, -1) if response is None else (response.producer_id, response.producer_epoch)
+        self._drive(events.EndCompleted(code, text, *given, level), "")
 
-    async def _ask_add_offsets(self, group_id: str) -> None:
+    async def _query_add_offsets(self, group_id: str) -> None:
         now = self.machine.transaction
         request = offsets_messages.AddOffsetsToTxnRequest(
             transactional_id=self.id, producer_id=now.producer_id, producer_epoch=now.epoch, group_id=group_id
         )
 
-        async def ask(connection: Connection) -> tuple[None, int]:
-            answer = await connection.ask(request, offsets_messages.AddOffsetsToTxnResponse)
-            return None, answer.error_code
+        async def query(connection: Connection) -> tuple[None, int]:
+            response = await connection.query(request, offsets_messages.AddOffsetsToTxnResponse)
+            return None, response.error_code
 
-        _, code, text, _ = await self._ask(Request.ADD_OFFSETS, self.id, TRANSACTION, ask)
-        self._drive(events.Answered(Request.ADD_OFFSETS, code, text), "")
+        _, code, text, _ = await self._query(Request.ADD_OFFSETS, self.id, TRANSACTION, query)
+        self._drive(events.Completed(Request.ADD_OFFSETS, code, text), "")
 
-    async def _ask_commit_offsets(
+    async def _query_commit_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
         now = self.machine.transaction
@@ -361,13 +361,13 @@ class TransactionDriver:
         )
         newest = 32767 if now.is_implicit else _LAST_VERSIONS_OF_CLIENTS[28]
 
-        async def ask(connection: Connection) -> tuple[None, int]:
-            answer = await connection.ask(request, txn_offset_commit.TxnOffsetCommitResponse, newest)
-            codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
+        async def query(connection: Connection) -> tuple[None, int]:
+            response = await connection.query(request, txn_offset_commit.TxnOffsetCommitResponse, newest)
+            codes = [partition.error_code for topic in response.topics for partition in topic.partitions]
             return None, _worst(Request.COMMIT_OFFSETS, codes)
 
-        _, code, text, _ = await self._ask(Request.COMMIT_OFFSETS, group.group_id, GROUP, ask)
-        self._drive(events.Answered(Request.COMMIT_OFFSETS, code, f"group {group.group_id!r}: {text}"), "")
+        _, code, text, _ = await self._query(Request.COMMIT_OFFSETS, group.group_id, GROUP, query)
+        self._drive(events.Completed(Request.COMMIT_OFFSETS, code, f"group {group.group_id!r}: {text}"), "")
 
     # --------------------------------------------------------------- partitions, where Produce does not add them
 
@@ -381,16 +381,16 @@ class TransactionDriver:
         try:
             while self._unadded:
                 partitions, self._unadded = self._unadded, []
-                ask = functools.partial(self._ask_add, partitions)
+                query = functools.partial(self._query_add, partitions)
                 try:
-                    await self._within("adding partitions", ask, self._settings.delivery_timeout_ms)
+                    await self._within("adding partitions", query, self._settings.delivery_timeout_ms)
                 except ClientError as error:
                     self._drive(events.Unanswered(str(error)), "")
                 self._fail_engine()
         finally:
             self._adding = None
 
-    async def _ask_add(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _query_add(self, partitions: Iterable[TopicPartition]) -> None:
         now = self.machine.transaction
         if now.state not in (_S.IN_TRANSACTION, _S.COMMITTING):
             return
@@ -404,16 +404,16 @@ class TransactionDriver:
             ],
         )
 
-        async def ask(connection: Connection) -> tuple[None, int]:
+        async def query(connection: Connection) -> tuple[None, int]:
             newest = _LAST_VERSIONS_OF_CLIENTS[24]
-            answer = await connection.ask(request, partitions_messages.AddPartitionsToTxnResponse, newest)
+            response = await connection.query(request, partitions_messages.AddPartitionsToTxnResponse, newest)
             results = [
-                result for topic in answer.results_by_topic_v3_and_below for result in topic.results_by_partition
+                result for topic in response.results_by_topic_v3_and_below for result in topic.results_by_partition
             ]
             return None, _worst(Request.ADD_PARTITIONS, [result.partition_error_code for result in results])
 
-        _, code, text, _ = await self._ask(Request.ADD_PARTITIONS, self.id, TRANSACTION, ask)
-        if self._drive(events.Answered(Request.ADD_PARTITIONS, code, text), "") is Verdict.DONE:
+        _, code, text, _ = await self._query(Request.ADD_PARTITIONS, self.id, TRANSACTION, query)
+        if self._drive(events.Completed(Request.ADD_PARTITIONS, code, text), "") is Verdict.DONE:
             self._engine.added([(partition.topic, partition.partition) for partition in partitions])
 
     def _fail_engine(self) -> None:

@@ -11,7 +11,7 @@ class InitWanted(NamedTuple):
     """The program calls `init_transactions`."""
 
 
-class InitAnswered(NamedTuple):
+class InitCompleted(NamedTuple):
     """A response to InitProducerId."""
 
     code: int
@@ -40,7 +40,7 @@ class Resumed(NamedTuple):
     is_known: bool
 
 
-class Answered(NamedTuple):
+class Completed(NamedTuple):
     """A response about partitions or offsets of the open transaction."""
 
     request: Request
@@ -70,7 +70,7 @@ class EndWanted(NamedTuple):
     commits: bool
 
 
-class EndAnswered(NamedTuple):
+class EndCompleted(NamedTuple):
     """A response to EndTxn; or none was sent, because the coordinator does not know the transaction."""
 
     code: int
@@ -79,4 +79,4 @@ class EndAnswered(NamedTuple):
     epoch: int
     """-1 where the response contains none."""
     level: int
-    """As in `InitAnswered`; the level of the next transaction."""
+    """As in `InitCompleted`; the level of the next transaction."""

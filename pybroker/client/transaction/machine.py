@@ -146,7 +146,7 @@ def _init_wanted(after: Transaction, _: events.InitWanted) -> Verdict:
     return Verdict.DONE
 
 
-def _init_answered(after: Transaction, event: events.InitAnswered) -> Verdict:
+def _init_completed(after: Transaction, event: events.InitCompleted) -> Verdict:
     verdict = judge(Request.INIT_PRODUCER_ID, event.code)
     if verdict is Verdict.FATAL:
         after.fail(Failure(event.code, event.text), fatal=True)
@@ -176,7 +176,7 @@ def _resumed(after: Transaction, event: events.Resumed) -> Verdict:
     return Verdict.DONE
 
 
-def _answered(after: Transaction, event: events.Answered) -> Verdict:
+def _responded(after: Transaction, event: events.Completed) -> Verdict:
     verdict = judge(event.request, event.code)
     if verdict is Verdict.DONE:
         after.is_known = True
@@ -207,7 +207,7 @@ def _end_wanted(after: Transaction, event: events.EndWanted) -> Verdict:
     return Verdict.DONE
 
 
-def _end_answered(after: Transaction, event: events.EndAnswered) -> Verdict:
+def _end_completed(after: Transaction, event: events.EndCompleted) -> Verdict:
     verdict = judge(Request.END, event.code)
     if verdict in (Verdict.AGAIN, Verdict.SEARCH):
         return verdict
@@ -219,22 +219,22 @@ def _end_answered(after: Transaction, event: events.EndAnswered) -> Verdict:
     is_bumped = event.epoch >= 0
     if is_bumped:
         after.producer_id, after.epoch = event.producer_id, event.epoch
-    asks = after.needs_epoch and not is_bumped
-    after.move(TransactionTrigger.NEEDS_EPOCH if asks else TransactionTrigger.ENDED)
-    after.level, after.needs_epoch, after.failure = event.level, asks, None
+    queries = after.needs_epoch and not is_bumped
+    after.move(TransactionTrigger.NEEDS_EPOCH if queries else TransactionTrigger.ENDED)
+    after.level, after.needs_epoch, after.failure = event.level, queries, None
     after.is_known = after.is_implicit = False
     return Verdict.DONE
 
 
 DECISIONS: dict[type, Callable[[Transaction, Any], Verdict]] = {
     events.InitWanted: _init_wanted,
-    events.InitAnswered: _init_answered,
+    events.InitCompleted: _init_completed,
     events.Begun: _begun,
     events.Suspended: _suspended,
     events.Resumed: _resumed,
-    events.Answered: _answered,
+    events.Completed: _responded,
     events.Unanswered: _unanswered,
     events.RecordsFailed: _records_failed,
     events.EndWanted: _end_wanted,
-    events.EndAnswered: _end_answered,
+    events.EndCompleted: _end_completed,
 }

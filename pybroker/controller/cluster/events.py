@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Result(msgspec.Struct, frozen=True):
     """Base of replies with an `error_message`, which is cut to the maximum length of a string in the protocol."""
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class _Answer(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "error_message", words[:LONGEST_MESSAGE])
 
 
-class Result(_Answer, frozen=True):
+class Result(_Result, frozen=True):
     """Success, or an error."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -110,7 +110,7 @@ class CreateTopics(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class CreatedTopic(_Answer, frozen=True):
+class CreatedTopic(_Result, frozen=True):
     """The result of one topic of a `CreateTopics`."""
 
     name: str
@@ -131,7 +131,7 @@ class CreatePartitions(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class EnlargedTopic(_Answer, frozen=True):
+class EnlargedTopic(_Result, frozen=True):
     """The result of one topic of a `CreatePartitions`."""
 
     name: str
@@ -146,7 +146,7 @@ class DeleteTopics(msgspec.Struct, frozen=True):
     whole: WholeRequest
 
 
-class DeletedTopic(_Answer, frozen=True):
+class DeletedTopic(_Result, frozen=True):
     """The result of one topic of a `DeleteTopics`, with name and id if they are known."""
 
     name: str | None
@@ -172,7 +172,7 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     """Partitions by topic; None is every partition, and the reply omits those that need no election."""
 
 
-class ElectedPartition(_Answer, frozen=True):
+class ElectedPartition(_Result, frozen=True):
     """The result of one partition of an `ElectLeaders`."""
 
     partition: int
@@ -194,7 +194,7 @@ class AlterReassignments(msgspec.Struct, frozen=True):
     allow_replication_factor_change: bool = True
 
 
-class ReassignedPartition(_Answer, frozen=True):
+class ReassignedPartition(_Result, frozen=True):
     """The result of one partition of an `AlterReassignments`."""
 
     partition: int
@@ -263,7 +263,7 @@ class RegisterBroker(msgspec.Struct, frozen=True):
     """The broker epoch at its clean stop, after which its logs are complete (KIP-966); -1 after an unclean stop."""
 
 
-class RegisteredBroker(_Answer, frozen=True):
+class RegisteredBroker(_Result, frozen=True):
     """The new broker epoch, or the error of the registration."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -298,7 +298,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """Offset of the metadata that the broker has published; None for a broker in this process: it shares the image."""
 
 
-class HeartbeatResult(_Answer, frozen=True):
+class HeartbeatResult(_Result, frozen=True):
     """The controller's state of the broker."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -373,7 +373,7 @@ class AlterConfigs(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class ConfigResult(_Answer, frozen=True):
+class ConfigResult(_Result, frozen=True):
     """The result of one resource of an `AlterConfigs`."""
 
     resource: ConfigResource
@@ -453,7 +453,7 @@ class AlterScramUsers(msgspec.Struct, frozen=True):
     upsertions: Sequence[ScramUpsertion]
 
 
-class AlteredUser(_Answer, frozen=True):
+class AlteredUser(_Result, frozen=True):
     """The result of one user of an `AlterScramUsers`."""
 
     name: str

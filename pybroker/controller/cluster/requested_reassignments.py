@@ -62,10 +62,10 @@ def alter_reassignments(
 def list_reassignments(image: MetadataImage, event: ListReassignments) -> Outcome[Message, list[OngoingTopic]]:
     """Return the ongoing reassignments."""
     topics = image.topics.by_name
-    asked: Iterable[tuple[str, Iterable[int]]] = (
+    requested: Iterable[tuple[str, Iterable[int]]] = (
         ((name, topic.partitions) for name, topic in topics.items()) if event.partitions is None else event.partitions
     )
-    found = (OngoingTopic(name, _ongoing(topics[name], indices)) for name, indices in asked if name in topics)
+    found = (OngoingTopic(name, _ongoing(topics[name], indices)) for name, indices in requested if name in topics)
     return Outcome((), [topic for topic in found if topic.partitions])
 
 
@@ -91,19 +91,19 @@ class _Reassignments:
         self._topics = TopicsDelta(image.topics)
         self.records: list[PartitionChangeRecord] = []
 
-    def reassign(self, asked: ReassignableTopic) -> ReassignedTopic:
+    def reassign(self, requested: ReassignableTopic) -> ReassignedTopic:
         """Reassign a topic's partitions, or cancel their reassignment."""
         results = []
-        for one in asked.partitions:
+        for one in requested.partitions:
             try:
-                self._reassign(asked.name, one.partition_index, one.replicas)
+                self._reassign(requested.name, one.partition_index, one.replicas)
             except RefusedError as refusal:
                 # The default message of an error code is not sent.
                 words = None if str(refusal) == refusal.code.message else str(refusal)
                 results.append(ReassignedPartition(one.partition_index, refusal.code, words))
             else:
                 results.append(ReassignedPartition(one.partition_index))
-        return ReassignedTopic(asked.name, results)
+        return ReassignedTopic(requested.name, results)
 
     def _reassign(self, name: str, index: int, target: Sequence[int] | None) -> None:
         topic = self._image.topics.by_name.get(name)

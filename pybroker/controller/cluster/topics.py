@@ -81,11 +81,11 @@ def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message,
     """Decide about topics to delete, each by itself; a topic that the request names more than once is rejected."""
     results: list[DeletedTopic] = []
     records: list[Message] = []
-    for asked in event.topics:
-        topic = image.topics.by_name.get(asked) if isinstance(asked, str) else image.topics.by_id.get(asked)
-        code, words = _deletion_fault(asked, topic, event.whole)
+    for requested in event.topics:
+        topic = image.topics.by_name.get(requested) if isinstance(requested, str) else image.topics.by_id.get(requested)
+        code, words = _deletion_fault(requested, topic, event.whole)
         if topic is None:
-            name, topic_id = (asked, ZERO_UUID) if isinstance(asked, str) else (None, asked)
+            name, topic_id = (requested, ZERO_UUID) if isinstance(requested, str) else (None, requested)
             results.append(DeletedTopic(name, topic_id, code, words))
             continue
         results.append(DeletedTopic(topic.name, topic.topic_id, code, words))
@@ -94,10 +94,12 @@ def delete_topics(image: MetadataImage, event: DeleteTopics) -> Outcome[Message,
     return Outcome(tuple(records), results)
 
 
-def _deletion_fault(asked: str | bytes, topic: TopicImage | None, whole: WholeRequest) -> tuple[ErrorCode, str | None]:
+def _deletion_fault(
+    requested: str | bytes, topic: TopicImage | None, whole: WholeRequest
+) -> tuple[ErrorCode, str | None]:
     """Return why a topic is not deleted, NONE if it is deleted; the messages are Kafka's."""
-    is_name = isinstance(asked, str)
-    if whole.times[asked] > 1:
+    is_name = isinstance(requested, str)
+    if whole.times[requested] > 1:
         return ErrorCode.INVALID_REQUEST, f"Duplicate topic {'name' if is_name else 'id'}."
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_name else ErrorCode.UNKNOWN_TOPIC_ID

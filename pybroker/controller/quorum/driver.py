@@ -21,7 +21,7 @@ import msgspec
 
 from pybroker.controller.errors import ControllerError, NotControllerError
 from pybroker.controller.quorum.election_times import election_pause_s, tick_seconds
-from pybroker.controller.quorum.transport.guests import Guest, Guests
+from pybroker.controller.quorum.transport.announced_replicas import AnnouncedReplica, AnnouncedReplicas
 from pybroker.controller.quorum.transport.peers import PeerAddress, PeerEvents, Peers
 from pybroker.controller.quorum.voter import Committed, SnapshotMark, Voter, read_entries
 from pybroker.controller.quorum.voters.voter_set import node_of
@@ -80,7 +80,7 @@ class Driver:
         self._disk = disk
         self._events = events
         self.peers = Peers(settings, self._peer_events())
-        self.guests = Guests()
+        self.announced = AnnouncedReplicas()
         """Replicas that are not voters and have announced their endpoints."""
         self._leader_at: tuple[str, int] | None = None
         self._announced_s = 0.0
@@ -166,7 +166,7 @@ class Driver:
         finally:
             self._pump()
 
-    def greet(self, key: int, guest: Guest) -> None:
+    def greet(self, key: int, replica: AnnouncedReplica) -> None:
         """Record the endpoint of a replica that is not a voter, or of a voter that cannot be reached.
 
         A leader sends the log to a replica that is not a voter.
@@ -174,7 +174,7 @@ class Driver:
         is_voter = self.voter.voters.has(key)
         if not self._is_running or key == self.voter.key or (is_voter and self.peers.reaches(key)):
             return
-        is_new = self.guests.greet(key, guest)
+        is_new = self.announced.greet(key, replica)
         if is_new:
             self._follow_voters()
         if is_voter:
@@ -285,7 +285,7 @@ class Driver:
             if not proposal.committed.done():
                 proposal.committed.set_exception(NotControllerError(_NOT_LEADING))
         self._elected = None
-        for key in self.guests.all:
+        for key in self.announced.all:
             self.voter.remove_learner(key)
         if self._leads:
             self._leads = False
@@ -368,8 +368,8 @@ class Driver:
             if one.key != voter.key and endpoint is not None:
                 addresses[one.key] = PeerAddress(one.node_id, endpoint.host, endpoint.port)
         if voter.is_dynamic:
-            for key, guest in self.guests.all.items():
-                addresses[key] = PeerAddress(guest.node_id, guest.endpoint.host, guest.endpoint.port)
+            for key, replica in self.announced.all.items():
+                addresses[key] = PeerAddress(replica.node_id, replica.endpoint.host, replica.endpoint.port)
             addresses |= self._unknown(addresses)
         self.peers.update(addresses, says_where=voter.is_dynamic)
         if self._ticking is None and (voter.is_dynamic or not voter.is_alone):
@@ -381,8 +381,8 @@ class Driver:
             return {}
         at = {(address.host, address.port) for address in known.values()}
         at |= {(endpoint.host, endpoint.port) for endpoint in self._settings.endpoints}
-        asked = [*self._settings.bootstrap_servers, *([self._leader_at] if self._leader_at is not None else [])]
-        places = [place for place in dict.fromkeys(asked) if place not in at]
+        requested = [*self._settings.bootstrap_servers, *([self._leader_at] if self._leader_at is not None else [])]
+        places = [place for place in dict.fromkeys(requested) if place not in at]
         return {-number: PeerAddress(-1, *place) for number, place in enumerate(places, 1)}
 
     @property
@@ -410,9 +410,9 @@ class Driver:
     def _refused(self, key: int) -> None:
         grace_ms = self._settings.death_grace_ms
         if grace_ms >= 0 and key == self.voter.leader_key:
-            asyncio.get_running_loop().call_later(grace_ms / 1000, self._bury, key, self.voter.term)
+            asyncio.get_running_loop().call_later(grace_ms / 1000, self._forget_failed_leader, key, self.voter.term)
 
-    def _bury(self, key: int, term: int) -> None:
+    def _forget_failed_leader(self, key: int, term: int) -> None:
         """Forget a failed leader and campaign, unless it reconnected or another one was elected meanwhile."""
         if self._is_running and (self.voter.leader_key, self.voter.term) == (key, term) and not self.peers.reaches(key):
             log.info(
@@ -458,7 +458,7 @@ class Driver:
         """Remove observers that have been silent for long. Announce this replica while it knows no leader."""
         now_s = asyncio.get_running_loop().time()
         voter = self.voter
-        gone = self.guests.leave(now_s)
+        gone = self.announced.leave(now_s)
         for key in gone:
             voter.remove_learner(key)
         if gone:

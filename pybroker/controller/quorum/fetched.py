@@ -62,14 +62,14 @@ class Fetched(msgspec.Struct, frozen=True):
     """The bytes of the batches."""
 
 
-def read_answer(answer: FetchResponse, position: Position) -> Fetched:
+def read_response(response: FetchResponse, position: Position) -> Fetched:
     """Decode a response to a follower at a position; raises `MetadataLogError` for an invalid response."""
-    found = [partition for topic in answer.responses for partition in topic.partitions]
-    if answer.error_code or len(found) != 1:
-        error = answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR
+    found = [partition for topic in response.responses for partition in topic.partitions]
+    if response.error_code or len(found) != 1:
+        error = response.error_code or ErrorCode.UNKNOWN_SERVER_ERROR
         return Fetched(error, None, -1, None, None, (), b"")
     [partition] = found
-    leader = _leader(answer, partition)
+    leader = _leader(response, partition)
     if partition.error_code:
         return Fetched(partition.error_code, leader, -1, None, None, (), b"")
     snapshot, diverging = _snapshot(partition, position), _diverging(partition)
@@ -79,11 +79,11 @@ def read_answer(answer: FetchResponse, position: Position) -> Fetched:
     return Fetched(0, leader, partition.high_watermark, None, None, batches, raw)
 
 
-def _leader(answer: FetchResponse, partition: PartitionData) -> Leader | None:
+def _leader(response: FetchResponse, partition: PartitionData) -> Leader | None:
     leader_id, epoch = partition.current_leader.leader_id, partition.current_leader.leader_epoch
     if epoch < 0:
         return None
-    endpoints = [(node.host, node.port) for node in answer.node_endpoints if node.node_id == leader_id]
+    endpoints = [(node.host, node.port) for node in response.node_endpoints if node.node_id == leader_id]
     return Leader(leader_id, epoch, endpoints[0] if endpoints else None)
 
 

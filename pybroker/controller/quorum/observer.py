@@ -22,7 +22,7 @@ from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConnectionSettings
 from pybroker.controller.errors import ControllerError, MetadataLogError
 from pybroker.controller.quorum.batches import TOPIC_NAME
-from pybroker.controller.quorum.fetched import Position, read_answer
+from pybroker.controller.quorum.fetched import Position, read_response
 from pybroker.controller.quorum.log.metadata_copy import MetadataCopy
 from pybroker.controller.quorum.snapshot.checkpointer import Checkpointer
 from pybroker.controller.quorum.snapshot.snapshot_fetch import SnapshotSource, code_name, fetch_snapshot
@@ -63,7 +63,7 @@ MAX_WAIT_MS = 500
 """The maximum wait of a fetch, as for Kafka's followers of the metadata log."""
 _LONGEST_BACKOFF_S = 1.0
 _REFUSALS = 10
-_ASK_ANOTHER = frozenset(
+_TRY_ANOTHER = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
 )
 _FAULTS = (ClientError, ControllerError, MetadataError, ProtocolError, OSError, ValueError)
@@ -224,12 +224,12 @@ class Observer:
         """Fetch from one node while it leads; return whether it was the leader for some time."""
         has_led, was_fenced = False, False
         while True:
-            answer = await connection.ask(self._request(), FetchResponse)
-            fetched = read_answer(answer, self._position)
+            response = await connection.query(self._request(), FetchResponse)
+            fetched = read_response(response, self._position)
             epoch_before = self.leader_epoch
             self._note_leader(fetched.leader)
             if fetched.error:
-                if fetched.error not in _ASK_ANOTHER:
+                if fetched.error not in _TRY_ANOTHER:
                     raise ControllerError(f"{server} rejects the fetch with {code_name(fetched.error)}")
                 if (
                     fetched.error == ErrorCode.FENCED_LEADER_EPOCH

@@ -13,7 +13,7 @@ from pybroker.controller.channel import QuorumReplica
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pybroker.controller.quorum.transport.guests import Guest
+    from pybroker.controller.quorum.transport.announced_replicas import AnnouncedReplica
     from pybroker.controller.quorum.voters.voter_set import VoterSet
 
 FORGET_MS = 300_000
@@ -68,7 +68,11 @@ class Replicas:
         )
 
     def observers(
-        self, voters: VoterSet, guests: Mapping[int, Guest], progress: Sequence[tuple[int, int, int]], now_ms: int
+        self,
+        voters: VoterSet,
+        announced: Mapping[int, AnnouncedReplica],
+        progress: Sequence[tuple[int, int, int]],
+        now_ms: int,
     ) -> tuple[QuorumReplica, ...]:
         """Return the state of replicas that do not vote: first controllers, then observers that fetch.
 
@@ -78,13 +82,13 @@ class Replicas:
         ends = {key: end for key, _, end in progress}
         learners = [
             QuorumReplica(
-                guest.node_id,
-                guest.directory_id,
+                replica.node_id,
+                replica.directory_id,
                 ends.get(key, _UNKNOWN),
                 self._seen.get(key, _UNKNOWN),
                 self._caught_up.get(key, _UNKNOWN),
             )
-            for key, guest in guests.items()
+            for key, replica in announced.items()
             if not voters.has(key)
         ]
         taken = {one.node_id for one in learners} | set(voters.node_ids)

@@ -120,23 +120,23 @@ def _check_commit(
 
 def fetch(view: GroupView, event: FetchOffsets, _now: int) -> Outcome[Record, OffsetFetchResponseGroup]:
     """Return the committed offsets; none for an unknown group. Raises a `GroupError`."""
-    asked = event.group
+    requested = event.group
     offsets: Mapping[tuple[str, int], OffsetCommitValue] = {}
     unstable: Collection[tuple[str, int]] = ()
-    group = view.group(asked.group_id)
+    group = view.group(requested.group_id)
     if group is not None:
-        group.check_fetch(asked.member_id, asked.member_epoch)
-        offsets = view.offsets(asked.group_id)
+        group.check_fetch(requested.member_id, requested.member_epoch)
+        offsets = view.offsets(requested.group_id)
         if event.require_stable:
-            unstable = view.pending(asked.group_id)
-    if asked.topics is None:
+            unstable = view.pending(requested.group_id)
+    if requested.topics is None:
         topics = _all_topics(offsets, unstable)
     else:
-        topics = [_asked_topic(topic, offsets, unstable) for topic in asked.topics]
-    return Outcome((), OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
+        topics = [_requested_topic(topic, offsets, unstable) for topic in requested.topics]
+    return Outcome((), OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics))
 
 
-def _asked_topic(
+def _requested_topic(
     topic: OffsetFetchRequestTopics,
     offsets: Mapping[tuple[str, int], OffsetCommitValue],
     unstable: Collection[tuple[str, int]],

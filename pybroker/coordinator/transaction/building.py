@@ -32,7 +32,7 @@ def build_coordinator(
     open_log: Callable[[Partition], PartitionLog],
     commits: CommitWaits,
     fresh_ids: FreshIds,
-    ask_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
+    query_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
     own: OwnPartitions,
 ) -> TransactionCoordinator:
     """Return a coordinator without partitions; the arguments are those of the class."""
@@ -52,7 +52,7 @@ def build_coordinator(
         open_log=log_of,
         commits=commits,
         fresh_ids=fresh_ids,
-        ask_broker=ask_broker,
+        query_broker=query_broker,
         own=own,
         clock=clock,
     )

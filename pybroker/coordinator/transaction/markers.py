@@ -147,7 +147,7 @@ class TransactionMarkers:
         self._decided: list[_Ending] = []
         # By broker: the markers of the next request.
         self._queued: dict[int, dict[_Ending, set[Partition]]] = {}
-        self._under_way: set[int] = set()
+        self._in_progress: set[int] = set()
         # Markers for partitions that this broker leads, to be appended in the next iteration of the loop.
         self._here: dict[_Ending, set[Partition]] = {}
         # Failed markers, or without a leader. Invariant: not empty, or a completion to retry, exactly with a timer.
@@ -298,12 +298,12 @@ class TransactionMarkers:
                 self._settle(ending, partitions, of_ending)
 
     def _maybe_send(self, broker: int) -> None:
-        if broker in self._under_way or not (sent := self._take(broker)):
+        if broker in self._in_progress or not (sent := self._take(broker)):
             return
-        self._under_way.add(broker)
+        self._in_progress.add(broker)
         request = WriteTxnMarkersRequest(markers=[ending.marker(partitions) for ending, partitions in sent.items()])
         reply = self._send(broker, request)
-        reply.on_complete(lambda response, error: self._answered(broker, sent, response, error))
+        reply.on_complete(lambda response, error: self._responded(broker, sent, response, error))
 
     def _take(self, broker: int) -> dict[_Ending, set[Partition]]:
         """Take the markers of one request; no producer is in it twice, as results are by producer."""
@@ -328,14 +328,14 @@ class TransactionMarkers:
             self._queued.pop(broker, None)
         return taken
 
-    def _answered(
+    def _responded(
         self,
         broker: int,
         sent: dict[_Ending, set[Partition]],
         response: WriteTxnMarkersResponse | None,
         error: Exception | None,
     ) -> None:
-        self._under_way.discard(broker)
+        self._in_progress.discard(broker)
         if error is not None:
             log.debug("Sending markers again: broker %d has not responded: %s", broker, error)
         results = {} if response is None else {result.producer_id: result for result in response.markers}

@@ -75,18 +75,18 @@ class TransactionCoordinator:
         open_log: Callable[[int], PartitionLog | None],
         commits: CommitWaits,
         fresh_ids: FreshIds,
-        ask_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
+        query_broker: Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]],
         own: OwnPartitions | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`open_log` returns the log of a partition that this broker leads. `ask_broker` sends markers to a broker, and
-        raises if it does not respond. `own` appends markers to the partitions that this broker leads; without `own`
+        """`open_log` returns the log of a partition that this broker leads. `query_broker` sends markers to a broker,
+        and raises if it does not respond. `own` appends markers to the partitions that this broker leads; without `own`
         requests are sent for them as well. `commits` is shared by all runtimes of a data plane.
         """
         self._context = context = TransactionContext(settings)
         self._image = EMPTY_IMAGE
         self._fresh_ids = fresh_ids
-        self._ask_broker = ask_broker
+        self._query_broker = query_broker
         self._own = own
         self._clock = clock
         # The last logged reason why the topic could not be created.
@@ -172,12 +172,12 @@ class TransactionCoordinator:
         topics = self._image.topics.by_name
         if any(name not in topics or index not in topics[name].partitions for name, index in partitions):
             return None
-        asked = frozenset(partitions)
+        requested = frozenset(partitions)
         try:
             if adds:
-                event = AddPartitions(transactional_id, identity, asked, FIRST_VERSION_WITH_EPOCH_BUMP)
+                event = AddPartitions(transactional_id, identity, requested, FIRST_VERSION_WITH_EPOCH_BUMP)
                 return self.submit(transactional_id, event).through(lambda _: True)
-            reply = self.submit(transactional_id, VerifyPartitions(transactional_id, identity, asked))
+            reply = self.submit(transactional_id, VerifyPartitions(transactional_id, identity, requested))
         except CoordinatorError:
             return None
         return reply.through(lambda codes: not any(codes.values()))
@@ -243,15 +243,15 @@ class TransactionCoordinator:
         """Send a request to a broker; the reply is its response, or the error."""
         reply = Reply()
 
-        async def ask() -> None:
+        async def query() -> None:
             try:
-                response = await self._ask_broker(broker, request)
+                response = await self._query_broker(broker, request)
             except Exception as error:  # noqa: BLE001 - whatever it is: the markers are sent again
                 reply(None, error)
             else:
                 reply(response, None)
 
-        self._spawn(ask())
+        self._spawn(query())
         return reply
 
     def _with_id(self, then: Callable[[int], None], reply: Reply) -> None:

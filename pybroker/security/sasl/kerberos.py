@@ -94,10 +94,10 @@ class GssapiExchange:
             return Refused(f"the context is not established after {_MOST_TOKENS} tokens")
         if self._context is None:
             self._context = self._open()
-        answer = self._context.accept(token)
-        if self._context.stands and not answer:
+        response = self._context.accept(token)
+        if self._context.stands and not response:
             return self._offer(self._context)
-        return Challenge(answer)
+        return Challenge(response)
 
     def _offer(self, context: Context) -> Outcome:
         offer = context.wrap(_OFFER)

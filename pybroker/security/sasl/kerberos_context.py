@@ -38,11 +38,11 @@ class AcceptedContext(LibraryContext):
 
     def accept(self, token: bytes) -> bytes:
         """As `Context.accept`."""
-        answer: bytes | None = self._called(lambda: self._context.step(token))
+        response: bytes | None = self._called(lambda: self._context.step(token))
         # A failure with a token for the client is raised by the next check of the context.
         if self.stands and self._context.mech != self._gssapi.MechType.kerberos:
             raise ContextError("the security context is not Kerberos")
-        return answer or b""
+        return response or b""
 
     @property
     def initiator(self) -> str:

@@ -107,7 +107,7 @@ class Keys:
         # Guarded by the lock.
         self._keys: dict[str | None, dict[str, Any]] | None = None
         self._got_s = 0.0
-        self._asked_for_unknown_s: float | None = None
+        self._requested_unknown_s: float | None = None
         self._failures = 0
         self._not_before_s = 0.0
         # Not None while keys are fetched.
@@ -144,10 +144,10 @@ class Keys:
             return True
         if key_id is None or key_id in self._keys:
             return False
-        asked = self._asked_for_unknown_s
-        if asked is not None and now - asked < _UNKNOWN_PAUSE_S:
+        requested = self._requested_unknown_s
+        if requested is not None and now - requested < _UNKNOWN_PAUSE_S:
             return False
-        self._asked_for_unknown_s = now
+        self._requested_unknown_s = now
         return True
 
     def _get(self) -> None:
@@ -178,10 +178,10 @@ def read_keys(source: KeySource) -> dict[str | None, dict[str, Any]]:
     else:
         context = ssl.create_default_context(cafile=source.trusted)
         request = Request(source.url, headers={"Accept": "application/json"})
-        with urlopen(request, timeout=_FETCH_S, context=context) as answer:
-            if urlsplit(answer.url).scheme != "https":
-                raise ValueError(f"it was redirected to {answer.url}, which is not an https: address")
-            text = answer.read(_LARGEST_KEYS + 1)
+        with urlopen(request, timeout=_FETCH_S, context=context) as response:
+            if urlsplit(response.url).scheme != "https":
+                raise ValueError(f"it was redirected to {response.url}, which is not an https: address")
+            text = response.read(_LARGEST_KEYS + 1)
     if len(text) > _LARGEST_KEYS:
         raise ValueError(f"it has more than {_LARGEST_KEYS} bytes")
     document = json.loads(text)

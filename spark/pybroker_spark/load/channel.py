@@ -174,7 +174,7 @@ class Link:
             except OSError as error:
                 link.close()
                 raise OSError(f"{stranger}: {error}") from None
-        if not link._answer(address.key):
+        if not link._respond(address.key):
             link.close()
             raise OSError(stranger)
         link.send(hello)
@@ -199,7 +199,7 @@ class Link:
         self._prove()
         return True
 
-    def _answer(self, key: bytes) -> bool:
+    def _respond(self, key: bytes) -> bool:
         """Authenticate as a task."""
         other, own = self._receive_line(_LONGEST_PROOF), secrets.token_hex(16).encode()
         self._key = _mac(key, b"connection", other, own)

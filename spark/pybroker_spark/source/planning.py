@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _FINAL = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
 """Errors that a retry does not change."""
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class Planner:
@@ -77,7 +77,7 @@ class Planner:
         topics = self.options.topics
         if topics.pattern is not None:
             pattern = re.compile(topics.pattern)
-            names = [name for name in self._ask(lambda admin: admin.list_topics()) if pattern.search(name)]
+            names = [name for name in self._query(lambda admin: admin.list_topics()) if pattern.search(name)]
             missing_ok = True  # a topic may be deleted after it was listed
         else:
             names = sorted({p.topic for p in topics.assigned} or topics.names)
@@ -97,11 +97,11 @@ class Planner:
         if not names:
             return []
         try:
-            return self._ask(lambda admin: admin.describe_topics(names))
+            return self._query(lambda admin: admin.describe_topics(names))
         except BrokerError as error:
             if not missing_ok or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            there = set(self._ask(lambda admin: admin.list_topics(internal=True)))
+            there = set(self._query(lambda admin: admin.list_topics(internal=True)))
             left = [name for name in names if name in there]
             if left == names:
                 raise
@@ -112,12 +112,12 @@ class Planner:
         if not wanted:
             return {}
         committed = self.options.read_committed
-        return self._ask(lambda admin: admin.list_offsets(wanted, read_committed=committed))
+        return self._query(lambda admin: admin.list_offsets(wanted, read_committed=committed))
 
     def all_at(self, partitions: Iterable[TopicPartition], mark: int) -> Offsets:
         """Return the earliest or latest offset of each partition."""
         listed = self.list_offsets(dict.fromkeys(partitions, mark))
-        return {partition: answer.offset for partition, answer in listed.items()}
+        return {partition: response.offset for partition, response in listed.items()}
 
     def resolve(self, bound: Bound, partitions: list[TopicPartition], *, starting: bool) -> Offsets:
         """Return the offsets of the start (or end) of a read. Raises OptionError."""
@@ -127,20 +127,22 @@ class Planner:
                 return self.all_at(partitions, mark)
             case AtOffsets(offsets=offsets):
                 _require_all(f"{side}Offsets", offsets, partitions, "; -1 stands for latest, -2 for earliest")
-                asked = self.list_offsets({p: mark for p, mark in offsets.items() if mark in (EARLIEST, LATEST)})
-                return {p: asked[p].offset if p in asked else offset for p, offset in offsets.items()}
+                requested = self.list_offsets({p: mark for p, mark in offsets.items() if mark in (EARLIEST, LATEST)})
+                return {p: requested[p].offset if p in requested else offset for p, offset in offsets.items()}
             case AtTimes(times_ms=times):
                 _require_all(f"{side}OffsetsByTimestamp", times, partitions, "")
             case AtTime(time_ms=time_ms):
                 times = dict.fromkeys(partitions, time_ms)
         listed = self.list_offsets(times)
-        late = [partition for partition, answer in listed.items() if answer.offset < 0]
+        late = [partition for partition, response in listed.items() if response.offset < 0]
         if late and starting and not self.options.latest_if_no_match:
             raise OptionError(
                 f"{named(late[:1])}: no record is as young as {side} time {times[late[0]]} ms; must be earlier, or set "
                 "startingOffsetsByTimestampStrategy=latest"
             )
-        return {p: answer.offset for p, answer in listed.items() if answer.offset >= 0} | self.all_at(late, LATEST)
+        return {p: response.offset for p, response in listed.items() if response.offset >= 0} | self.all_at(
+            late, LATEST
+        )
 
     def batch(self, narrowing: Narrowing | None = None) -> list[OffsetRange]:
         """Return the ranges for the tasks of a batch, limited by `narrowing`.
@@ -174,7 +176,7 @@ class Planner:
         if narrowing.since_ms is not None:
             listed = self.list_offsets({one.partition: max(narrowing.since_ms, 0) for one in wanted})
             ends = {one.partition: one.end for one in wanted}
-            since = {p: answer.offset if answer.offset >= 0 else ends[p] for p, answer in listed.items()}
+            since = {p: response.offset if response.offset >= 0 else ends[p] for p, response in listed.items()}
         return [narrowing.clip(one, since.get(one.partition)) for one in wanted]
 
     def initial(self) -> Offsets:
@@ -187,7 +189,7 @@ class Planner:
             raise DataLossError(f"{what}; with failOnDataLoss=false what is still there is read")
         _log.warning("%s; failOnDataLoss=false: what is still there is read", what)
 
-    def _ask(self, question: Callable[[Admin], Answer]) -> Answer:
+    def _query(self, question: Callable[[Admin], Response]) -> Response:
         """Query the cluster, with at most `fetchOffset.numRetries` attempts, on new connections each time.
 
         The client itself retries for default.api.timeout.ms while no broker responds. After that, UnreachableError

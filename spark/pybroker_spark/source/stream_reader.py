@@ -164,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the latest offsets of the current partitions, with retries while they contradict earlier offsets."""
         attempts = self.options.fetch_attempts
         for attempt in range(1, attempts + 1):
-            latest = self._target if self._target is not None else self._ask_latest()
+            latest = self._target if self._target is not None else self._query_latest()
             lost = [_shrunk(p, begun[p], latest[p]) for p in in_order(latest) if p in begun and latest[p] < begun[p]]
             gone = begun.keys() - latest.keys()
             if gone:
@@ -178,7 +178,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.planner.lose("; ".join(lost))
         return latest
 
-    def _ask_latest(self) -> Offsets:
+    def _query_latest(self) -> Offsets:
         try:
             return self.planner.all_at(self.planner.partitions(missing_ok=True), LATEST)
         except BrokerError as error:

@@ -41,7 +41,7 @@ def random_racks(dice: random.Random, partitions: dict[str, int]) -> dict[TopicP
 
 
 def random_members(dice: random.Random, partitions: dict[str, int], racks: str) -> dict[str, GroupMember]:
-    """Members with any wishes and any claims, each in one of the racks or in none."""
+    """Members with any subscriptions and any claims, each in one of the racks or in none."""
     every = [TopicPartition(topic, index) for topic, count in partitions.items() for index in range(count)]
     same = tuple(sorted(partitions)) if dice.random() < 0.5 else None
     members = {}
@@ -66,7 +66,7 @@ def random_groups(assignor: Assignor, dice: random.Random) -> Iterator[Group]:
         racks = random_racks(dice, partitions)
         members = random_members(dice, partitions, RACKS if racks else "")
         yield assignor.name, partitions, members, racks
-        answer = assign((assignor.name, partitions, members, racks), assignor)
+        response = assign((assignor.name, partitions, members, racks), assignor)
         grown = {topic: count + dice.randrange(2) for topic, count in partitions.items()}
         if racks:
             racks |= {TopicPartition(topic, count - 1): frozenset("a") for topic, count in grown.items()}
@@ -74,13 +74,13 @@ def random_groups(assignor: Assignor, dice: random.Random) -> Iterator[Group]:
         for member_id, member in members.items():
             if len(members) > 1 and dice.random() < 0.2:
                 continue
-            held = tuple(answer[member_id])
+            held = tuple(response[member_id])
             later[member_id] = GroupMember(
                 member.topics, encode_claim(held, 9), held, 9, member.instance_id, member.rack
             )
         for number in range(dice.randrange(3)):
-            wishes = dice.choice(list(members.values())).topics
-            later[f"new-{number}"] = GroupMember(wishes, rack=dice.choice(RACKS) if racks else None)
+            topics = dice.choice(list(members.values())).topics
+            later[f"new-{number}"] = GroupMember(topics, rack=dice.choice(RACKS) if racks else None)
         if later:
             yield assignor.name, grown, later, racks
 
@@ -114,7 +114,7 @@ def question(group: Group) -> str:
     return json.dumps({"assignor": name, "partitions": partitions, "members": described, "racks": by_topic})
 
 
-def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
+def query_kafka(groups: list[Group]) -> list[dict[str, Any]]:
     """What Kafka's assignors answer."""
     ran = subprocess.run(
         java.short_java_command(java.build_client("AssignorOracle", java_oracle.SOURCES), log_level="off"),
@@ -127,10 +127,10 @@ def ask_kafka(groups: list[Group]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def fits(group: Group, answer: dict[str, Any]) -> bool:
+def fits(group: Group, response: dict[str, Any]) -> bool:
     """Whether Kafka's answer makes sense: its sticky assignors may throw, or assign a topic that nobody wanted."""
-    return "error" not in answer and all(
-        topic in group[2][member].topics for member, assigned in answer.items() for topic, _ in assigned
+    return "error" not in response and all(
+        topic in group[2][member].topics for member, assigned in response.items() for topic, _ in assigned
     )
 
 
@@ -159,12 +159,12 @@ def test_assignments_are_those_of_kafkas_assignors(name: str) -> None:
     # The share that fits is a mean of 0.92 and varies by some hundredths: too few in one draw is looked at in more.
     for _ in range(DRAWS):
         groups = list(random_groups(assignor, dice))
-        answers = ask_kafka(groups)
-        assert len(answers) == len(groups)
-        for group, answer in zip(groups, answers, strict=True):
-            if fits(group, answer):
+        responses = query_kafka(groups)
+        assert len(responses) == len(groups)
+        for group, response in zip(groups, responses, strict=True):
+            if fits(group, response):
                 ours = assign(group, assignor)
-                theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in answer.items()}
+                theirs = {member: {TopicPartition(*pair) for pair in assigned} for member, assigned in response.items()}
                 equal = {member: set(assigned) for member, assigned in ours.items()} == theirs
                 assert equal or (assignor.name.endswith("sticky") and may_stray(group)), f"seed {seed}: {group}"
                 strayed += not equal

@@ -180,7 +180,7 @@ def test_the_change_is_kafkas(
         election=election,
         lost=is_lost,
     )
-    theirs = oracle.ask(
+    theirs = oracle.query(
         election.name,
         replicas=list(partition.replicas),
         isr=list(partition.isr),

@@ -135,7 +135,7 @@ def test_a_reassignment_is_kafkas(
     oracle: java_oracle.JavaOracle, partition: PartitionImage, target: list[int], usable: set[int]
 ) -> None:
     ours = change(partition, plan_reassignment(partition, target), usable)
-    assert ask(oracle, "reassign", partition, usable, target=target) == shown(ours)
+    assert query(oracle, "reassign", partition, usable, target=target) == shown(ours)
 
 
 @pytest.mark.java
@@ -146,10 +146,10 @@ def test_the_same_again_and_a_cancellation_are_kafkas(
 ) -> None:
     target = [broker for broker in partition.replicas if broker not in partition.removing_replicas]
     again = change(partition, plan_reassignment(partition, target), usable)
-    assert ask(oracle, "reassign", partition, usable, target=target) == shown(again)
+    assert query(oracle, "reassign", partition, usable, target=target) == shown(again)
     before = plan_cancellation(partition)
     cancelled = {"unclean": True} if not before.isr else shown(change(partition, before, usable))
-    assert ask(oracle, "cancel", partition, usable) == cancelled
+    assert query(oracle, "cancel", partition, usable) == cancelled
 
 
 def shown(record: PartitionChangeRecord | None) -> dict[str, Any]:
@@ -166,10 +166,10 @@ def shown(record: PartitionChangeRecord | None) -> dict[str, Any]:
     }
 
 
-def ask(
+def query(
     oracle: java_oracle.JavaOracle, what: str, partition: PartitionImage, usable: set[int], **more: Any
 ) -> dict[str, Any]:
-    return oracle.ask(
+    return oracle.query(
         what,
         replicas=partition.replicas,
         isr=partition.isr,

@@ -57,7 +57,9 @@ def test_every_decision_is_kafkas(oracle: java_oracle.JavaOracle) -> None:
         entries = list({entry(dice) for _ in range(dice.randrange(12))})
         questions = [question(dice) for _ in range(OF_A_SET)]
         users, if_none = dice.choice(("", "User:root;Group:alice")), dice.random() < 0.3
-        expected: Any = oracle.ask("authorize", entries=entries, questions=questions, superUsers=users, ifNone=if_none)
+        expected: Any = oracle.query(
+            "authorize", entries=entries, questions=questions, superUsers=users, ifNone=if_none
+        )
         ours = StandardAuthorizer(parse_super_users(users), allow_if_none=if_none)
         # By way of other entries, so that what goes and what comes is noted as it is.
         before = {dice.randbytes(16): entry(dice) for _ in range(3)}

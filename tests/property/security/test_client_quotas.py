@@ -28,9 +28,9 @@ def oracle() -> Iterator[JavaOracle]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(quotas=st.lists(entities, unique=True, max_size=12), asking=st.lists(clients, min_size=1, max_size=8))
+@given(quotas=st.lists(entities, unique=True, max_size=12), querying=st.lists(clients, min_size=1, max_size=8))
 def test_the_quota_that_binds_a_client_is_the_one_that_kafka_finds(
-    oracle: JavaOracle, quotas: list[tuple[str | None, str | None]], asking: list[tuple[str, str]]
+    oracle: JavaOracle, quotas: list[tuple[str | None, str | None]], querying: list[tuple[str, str]]
 ) -> None:
     by_entity, theirs = {}, []
     for rate, (user, client) in enumerate(quotas, 1):
@@ -38,8 +38,8 @@ def test_the_quota_that_binds_a_client_is_the_one_that_kafka_finds(
         by_entity[quota_entity(parts)] = {PRODUCER_BYTE_RATE: float(rate)}
         theirs.append({"user": user, "client": client, "rate": rate})
     image = ClientQuotasImage(by_entity)
-    found = oracle.ask("limits", quotas=theirs, clients=asking)["limits"]
-    for (user, client), (rate, by_user, by_client) in zip(asking, found, strict=True):
+    found = oracle.query("limits", quotas=theirs, clients=querying)["limits"]
+    for (user, client), (rate, by_user, by_client) in zip(querying, found, strict=True):
         limit = limits_of(image, user, client).produce
         if rate is None:
             assert limit is None, (user, client)

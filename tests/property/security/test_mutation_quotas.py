@@ -39,15 +39,15 @@ def test_what_is_accepted_and_how_long_a_client_waits_is_kafkas(
     """`rate` is in eighths of a partition a second: sums of such numbers are exact."""
     quotas = ClientQuotasImage(by_entity={quota_entity([("user", "ann")]): {KEY: rate / 8}})
     # At first Kafka refills a bucket for the time since 1970.
-    buckets, now, asked, ours = MutationQuotas(samples, sample_s), 1_700_000_000_000, [], []
+    buckets, now, requested, ours = MutationQuotas(samples, sample_s), 1_700_000_000_000, [], []
     for after, is_strict, takes in made:
         now += 125 * after
-        asked.append([now, is_strict, *takes])
+        requested.append([now, is_strict, *takes])
         charge = buckets.charge(quotas, "ann", "c", now / 1000, is_strict=is_strict)
         assert charge is not None
         accepted = [charge.take(partitions) for partitions in takes]
         ours.append({"accepted": accepted, "wait": charge.wait_ms})
-    theirs = oracle.ask("mutations", rate=rate / 8, samples=samples, sampleMs=1000 * sample_s, requests=asked)
+    theirs = oracle.query("mutations", rate=rate / 8, samples=samples, sampleMs=1000 * sample_s, requests=requested)
     for place, (mine, kafkas) in enumerate(zip(ours, theirs["requests"], strict=True)):
         assert mine["accepted"] == kafkas["accepted"], place
         assert mine["wait"] == kafkas["wait"], place

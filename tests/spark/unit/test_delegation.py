@@ -16,8 +16,8 @@ from pybroker_spark import delegation
 class Scripted:
     """An admin of whose calls each has its answer, or fails."""
 
-    def __init__(self, *answers: int | ClientError) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: int | ClientError) -> None:
+        self.responses = list(responses)
 
     def __call__(self) -> Self:
         return self
@@ -32,10 +32,10 @@ class Scripted:
 
     def renew_token(self, hmac: bytes) -> int:
         assert hmac == b"s3cret"
-        answer = self.answers.pop(0)
-        if isinstance(answer, ClientError):
-            raise answer
-        return answer
+        response = self.responses.pop(0)
+        if isinstance(response, ClientError):
+            raise response
+        return response
 
 
 def test_a_token_is_renewed_until_it_ends_for_good(
@@ -51,7 +51,7 @@ def test_a_token_is_renewed_until_it_ends_for_good(
     renewal.thread.start()
     renewal.thread.join(60)
     assert not renewal.thread.is_alive()
-    assert admin.answers == []
+    assert admin.responses == []
     assert "delegation token id: not renewed" in caplog.text
     assert "nobody answers" in caplog.text
     assert "ends for good" in caplog.text

@@ -43,11 +43,11 @@ def _ready(subject: Subject) -> None:
     subject.why = None
 
 
-def ask(server: AdminServer, path: str, method: str = "GET") -> tuple[int, str]:
+def query(server: AdminServer, path: str, method: str = "GET") -> tuple[int, str]:
     with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request(method, path)
-        answer = client.getresponse()
-        return answer.status, answer.read().decode()
+        response = client.getresponse()
+        return response.status, response.read().decode()
 
 
 def raw(server: AdminServer, request: bytes) -> bytes:
@@ -63,7 +63,7 @@ def test_an_address_may_be_whole(server: AdminServer) -> None:
 
 
 def test_metrics_are_text_that_ends_with_its_mark(server: AdminServer) -> None:
-    status, text = ask(server, "/metrics?from=prometheus")
+    status, text = query(server, "/metrics?from=prometheus")
     assert (status, text.splitlines()[-2:]) == (200, ["process_open_fds 12", "# EOF"])
 
 
@@ -79,21 +79,21 @@ def test_metrics_have_the_format_that_is_accepted(
 ) -> None:
     with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request("GET", "/metrics", headers={"Accept": accept})
-        answer = client.getresponse()
-        assert answer.getheader("content-type") == content_type
-        assert answer.read().decode().splitlines()[-1] == last
+        response = client.getresponse()
+        assert response.getheader("content-type") == content_type
+        assert response.read().decode().splitlines()[-1] == last
 
 
 def test_a_node_is_alive_before_it_is_ready(server: AdminServer, subject: Subject) -> None:
-    assert ask(server, "/readyz") == (200, "ready\n")
+    assert query(server, "/readyz") == (200, "ready\n")
     subject.why = NOT_READY
-    assert ask(server, "/readyz") == (503, f"not ready: {NOT_READY}\n")
-    assert ask(server, "/healthz")[0] == 200
+    assert query(server, "/readyz") == (503, f"not ready: {NOT_READY}\n")
+    assert query(server, "/healthz")[0] == 200
 
 
 def test_other_paths_and_methods_are_refused_by_name(server: AdminServer) -> None:
-    assert ask(server, "/nothing") == (404, "/nothing is not here; /metrics, /healthz and /readyz are\n")
-    assert ask(server, "/metrics", "POST") == (405, "POST is not served; GET and HEAD are\n")
+    assert query(server, "/nothing") == (404, "/nothing is not here; /metrics, /healthz and /readyz are\n")
+    assert query(server, "/metrics", "POST") == (405, "POST is not served; GET and HEAD are\n")
     assert b"\r\nallow: GET, HEAD\r\n" in raw(server, b"TRACE / HTTP/1.0\r\n\r\n")
 
 
@@ -101,8 +101,8 @@ def test_other_paths_and_methods_are_refused_by_name(server: AdminServer) -> Non
 def test_head_is_answered_without_a_body(server: AdminServer, path: str, status: int) -> None:
     with closing(http.client.HTTPConnection(*server.address, timeout=60)) as client:
         client.request("HEAD", path)
-        answer = client.getresponse()
-        assert (answer.status, answer.read()) == (status, b"")
+        response = client.getresponse()
+        assert (response.status, response.read()) == (status, b"")
         client.request("GET", "/healthz")
         assert client.getresponse().status == 200, "the connection goes on"
 
@@ -118,12 +118,12 @@ def test_few_heavy_pages_are_made_at_a_time_and_light_ones_go_on() -> None:
     server = AdminServer("127.0.0.1", 0, Pages(families, lambda: None), Limits(100, 60))
     clients = [socket.create_connection(server.address, timeout=60) for _ in range(3)]
     try:
-        asks = b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"
+        queries = b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"
         for client in clients[:2]:
-            client.sendall(asks)
+            client.sendall(queries)
         wait_until(lambda: len(begun) == 2, within=60, what="two pages are being made")
-        clients[2].sendall(asks)
-        assert ask(server, "/healthz")[0] == 200
+        clients[2].sendall(queries)
+        assert query(server, "/healthz")[0] == 200
         assert len(begun) == 2
         clients[0].close()
         wait_until(lambda: len(begun) == 3, within=60, what="the third follows the first")
@@ -172,5 +172,5 @@ def test_an_answer_that_fails_is_cut_off_and_logged(
 ) -> None:
     subject.why = "broken"
     with pytest.raises((http.client.IncompleteRead, http.client.RemoteDisconnected)):
-        ask(server, "/metrics")
+        query(server, "/metrics")
     assert "The admin listener failed to respond" in caplog.text

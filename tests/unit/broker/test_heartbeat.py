@@ -41,13 +41,13 @@ class Controller:
         self.registrations: list[Registered | Exception] = []
         self.beats: list[Beaten | Exception] = []
         self.wishes: asyncio.Queue[tuple[bool, bool]] = asyncio.Queue()
-        self.asked = 0
+        self.requested = 0
         self.silent = asyncio.Event()
         self.silent.set()
 
     async def register_broker(self, broker_id: int, *, fenced: bool, **_: Any) -> Registered:
         assert (broker_id, fenced) == (NODE, True)
-        self.asked += 1
+        self.requested += 1
         return _next(self.registrations, Registered())
 
     async def heartbeat(
@@ -73,10 +73,10 @@ class Controller:
 
 
 def _next(script: list[Any], otherwise: Any) -> Any:
-    answer = script.pop(0) if script else otherwise
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    response = script.pop(0) if script else otherwise
+    if isinstance(response, Exception):
+        raise response
+    return response
 
 
 class Run:
@@ -126,7 +126,7 @@ async def test_a_registration_is_tried_until_the_controller_takes_it(run: Run) -
     ]
     await run.heartbeats.register(ENDPOINTS)
     assert run.heartbeats.state is Membership.CATCHING_UP
-    assert run.controller.asked == 3
+    assert run.controller.requested == 3
 
 
 async def test_a_registration_ends_with_its_time_and_says_what_kept_it(run: Run) -> None:
@@ -140,7 +140,7 @@ async def test_what_another_try_does_not_change_ends_a_registration_at_once(run:
     run.controller.registrations = [Registered(ErrorCode.INCONSISTENT_CLUSTER_ID, "this is cluster x", -1)]
     with pytest.raises(RegistrationRefusedError, match="this is cluster x"):
         await run.heartbeats.register(ENDPOINTS)
-    assert run.controller.asked == 1
+    assert run.controller.requested == 1
 
 
 async def test_what_is_wanted_anew_does_not_wait_for_an_answer_that_does_not_come(run: Run) -> None:

@@ -12,7 +12,7 @@ from pybroker.broker.lifecycle import (
     LifecycleSettings,
     Membership,
     MembershipTrigger,
-    Wish,
+    RequestedState,
 )
 from pybroker.machine.transitions import TransitionError
 from tests.transcripts.transcript import check_transcript
@@ -45,8 +45,12 @@ class Speaker:
         """Do what a command says; return the state, what the next heartbeat wants, and the pause before it."""
         word, *rest = command.split()
         pause = getattr(self, f"_{word}")(*rest)
-        wish = ", ".join(name for name, wanted in self.life.wish._asdict().items() if wanted) or "nothing"
-        return f"{self.life.state.name} at {self.now} ms wants {wish}" + ("" if pause == "" else f"; pause {pause} ms")
+        requested_state = (
+            ", ".join(name for name, wanted in self.life.requested_state._asdict().items() if wanted) or "nothing"
+        )
+        return f"{self.life.state.name} at {self.now} ms wants {requested_state}" + (
+            "" if pause == "" else f"; pause {pause} ms"
+        )
 
     def _start(self) -> str:
         self.__init__()  # type: ignore[misc]
@@ -74,10 +78,10 @@ class Speaker:
     def _silence(self) -> int | None:
         return self.life.step_unanswered(self.now)
 
-    def _answer(self, *words: str) -> int | None:
+    def _respond(self, *words: str) -> int | None:
         """`fenced` or `unfenced`, `stop` where it may; `late` for the answer to what was wanted before."""
-        sent = Wish(want_fence=True, want_shut_down=False) if "late" in words else self.life.wish
-        return self.life.step_answered(sent, self.now, is_fenced="fenced" in words, should_shut_down="stop" in words)
+        sent = RequestedState(want_fence=True, want_shut_down=False) if "late" in words else self.life.requested_state
+        return self.life.step_responded(sent, self.now, is_fenced="fenced" in words, should_shut_down="stop" in words)
 
 
 def test_transcript_of_a_brokers_life(request: pytest.FixtureRequest) -> None:

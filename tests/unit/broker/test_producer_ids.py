@@ -7,11 +7,11 @@ from pybroker.broker.producer_ids import ProducerIds
 
 async def test_ids_are_given_once_and_blocks_are_asked_for_once() -> None:
     blocks = iter([range(1000, 1002), range(5000, 5003)])
-    asked = 0
+    requested = 0
 
     async def allocate() -> range:
-        nonlocal asked
-        asked += 1
+        nonlocal requested
+        requested += 1
         await asyncio.wait_for(started.wait(), 60)
         return next(blocks)
 
@@ -21,5 +21,5 @@ async def test_ids_are_given_once_and_blocks_are_asked_for_once() -> None:
     assert ids.take() is None
     taken = await asyncio.gather(*(ids.take_after_refill() for _ in range(5)))
     assert sorted(taken) == [1000, 1001, 5000, 5001, 5002]
-    assert asked == 2
+    assert requested == 2
     assert ids.take() is None

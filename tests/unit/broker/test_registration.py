@@ -22,7 +22,7 @@ class UnreachableError(Exception):
     """The controller cannot be asked."""
 
 
-class Answer(NamedTuple):
+class DelayedReply(NamedTuple):
     error_code: ErrorCode
     error_message: str | None
     broker_epoch: int
@@ -31,24 +31,24 @@ class Answer(NamedTuple):
 class Registrar:
     """A controller that notes what it is asked."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
+    def __init__(self, response: DelayedReply) -> None:
+        self.response = response
         self.registered: list[dict[str, Any]] = []
         self.reports: asyncio.Queue[tuple[int, int, Any]] = asyncio.Queue()
-        self.reported = Answer(ErrorCode.NONE, None, -1)
+        self.reported = DelayedReply(ErrorCode.NONE, None, -1)
         self.unreachable = False
 
-    async def register_broker(self, broker_id: int, **registration: Any) -> Answer:
+    async def register_broker(self, broker_id: int, **registration: Any) -> DelayedReply:
         self.registered.append({"broker_id": broker_id, **registration})
-        return self.answer
+        return self.response
 
     async def assign_replicas(
         self, broker_id: int, epoch: int, directories: Mapping[tuple[bytes, int], bytes]
-    ) -> Answer:
+    ) -> DelayedReply:
         await self._report(broker_id, epoch, directories)
         return self.reported
 
-    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> Answer:
+    async def fail_log_directories(self, broker_id: int, epoch: int, directories: Sequence[bytes]) -> DelayedReply:
         await self._report(broker_id, epoch, directories)
         return self.reported
 
@@ -64,11 +64,11 @@ class Registrar:
 class Run:
     """A broker with two log directories that registers."""
 
-    def __init__(self, root: Path, answer: Answer, within_ms: int = 60_000) -> None:
+    def __init__(self, root: Path, response: DelayedReply, within_ms: int = 60_000) -> None:
         paths = [root / "a", root / "b"]
         self.directories = Directories.acquire(paths, paths[0], 3)
         self.directories.format(3)
-        self.registrar = Registrar(answer)
+        self.registrar = Registrar(response)
         self.given_up: asyncio.Queue[str] = asyncio.Queue()
         unreported = Unreported(within_ms, self.given_up.put_nowait)
         self.registration = Registration(3, self.directories, lambda: self.registrar, UnreachableError, unreported)
@@ -79,7 +79,7 @@ class Run:
 
 @pytest.fixture
 async def run(tmp_path: Path) -> Run:
-    return Run(tmp_path, Answer(ErrorCode.NONE, None, 77))
+    return Run(tmp_path, DelayedReply(ErrorCode.NONE, None, 77))
 
 
 async def test_a_broker_registers_with_the_directories_that_work(run: Run) -> None:
@@ -118,7 +118,7 @@ async def test_a_registration_that_is_repeated_is_the_same_incarnation(run: Run)
 
 
 async def test_a_refusal_is_an_error_with_the_controllers_words(tmp_path: Path) -> None:
-    run = Run(tmp_path, Answer(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another one is alive", -1))
+    run = Run(tmp_path, DelayedReply(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another one is alive", -1))
     with pytest.raises(RegistrationRefusedError, match="the controller rejected this broker: another one is alive"):
         await run.registration.register(ENDPOINTS)
     assert run.registration.epoch == -1
@@ -148,9 +148,9 @@ async def test_a_report_that_the_controller_does_not_take_is_logged(run: Run, ca
 async def test_a_broker_that_cannot_report_a_failed_directory_gives_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, refuses: bool
 ) -> None:
-    run = Run(tmp_path, Answer(ErrorCode.NONE, None, 77), within_ms=20)
+    run = Run(tmp_path, DelayedReply(ErrorCode.NONE, None, 77), within_ms=20)
     if refuses:
-        run.registrar.reported = Answer(ErrorCode.STALE_BROKER_EPOCH, "not this one", -1)
+        run.registrar.reported = DelayedReply(ErrorCode.STALE_BROKER_EPOCH, "not this one", -1)
     else:
         run.registrar.unreachable = True
     await run.registration.register(ENDPOINTS)
@@ -166,15 +166,15 @@ async def test_a_broker_that_cannot_report_a_failed_directory_gives_up(
 
 
 async def test_lost_replicas_are_reported_until_the_controller_has_noted_them(tmp_path: Path) -> None:
-    run = Run(tmp_path, Answer(ErrorCode.NONE, None, 7))
+    run = Run(tmp_path, DelayedReply(ErrorCode.NONE, None, 7))
     await run.registration.register(ENDPOINTS, fenced=True)
     run.registrar.unreachable = True
     reporting = asyncio.ensure_future(run.registration.report_lost([(b"t" * 16, 3)]))
     lost = {(b"t" * 16, 3): bytes(15) + b"\x01"}
     assert await run.registrar.reports.get() == (3, 7, lost), "DirectoryId.LOST is the id 1"
     run.registrar.unreachable = False
-    run.registrar.reported = Answer(ErrorCode.STALE_BROKER_EPOCH, "newer", -1)
+    run.registrar.reported = DelayedReply(ErrorCode.STALE_BROKER_EPOCH, "newer", -1)
     while (await run.registrar.reports.get()) and run.registrar.reported.error_code:
         assert not reporting.done()
-        run.registrar.reported = Answer(ErrorCode.NONE, None, -1)
+        run.registrar.reported = DelayedReply(ErrorCode.NONE, None, -1)
     await asyncio.wait_for(reporting, 60)

@@ -39,16 +39,16 @@ def test_it_is_said_once_for_a_call_that_no_broker_answers(capsys: pytest.Captur
 def test_nothing_is_said_where_a_broker_answers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers: list[object] = []
-    ask = BrokerWatch._ask
+    responses: list[object] = []
+    query = BrokerWatch._query
 
-    def ask_and_note(watch: BrokerWatch) -> object:
-        answers.append(ask(watch))
-        return answers[-1]
+    def query_and_note(watch: BrokerWatch) -> object:
+        responses.append(query(watch))
+        return responses[-1]
 
-    monkeypatch.setattr(BrokerWatch, "_ask", ask_and_note)
+    monkeypatch.setattr(BrokerWatch, "_query", query_and_note)
     with Broker() as broker, BrokerWatch(broker.bootstrap_servers, {}) as watch:
         watch.begin()
-        wait_until(lambda: answers, within=60, what="asked")
-    assert answers == [None]
+        wait_until(lambda: responses, within=60, what="asked")
+    assert responses == [None]
     assert capsys.readouterr().err == ""

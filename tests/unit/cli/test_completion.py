@@ -18,8 +18,8 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 def completed(path: Path, *words: str) -> set[str]:
     """What bash proposes for the last word."""
     quoted = " ".join(f"'{word}'" for word in words)
-    asked = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_pybroker"
-    code = f"source {path}; {asked}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    requested = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_pybroker"
+    code = f"source {path}; {requested}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     ran = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.split())

@@ -161,7 +161,7 @@ def test_a_second_signal_gives_up_what_is_not_acknowledged() -> None:
         assert running.stderr is not None
         running.stdin.write(b"line\n")
         running.stdin.flush()
-        wait_until(lambda: broker.asked[PRODUCE], within=60, what="sent")
+        wait_until(lambda: broker.requested[PRODUCE], within=60, what="sent")
         running.send_signal(signal.SIGINT)
         assert running.stderr.readline() == (
             b"WARN 1 records are not acknowledged yet; another signal ends without them\n"

@@ -18,11 +18,11 @@ class StubConsumer:
 
     def __init__(self) -> None:
         self.positions: dict[TopicPartition, int] = {}
-        self.asked = 0
+        self.requested = 0
         self.sought: dict[TopicPartition, object] = {}
 
     def position(self, partition: TopicPartition) -> int:
-        self.asked += 1
+        self.requested += 1
         if partition not in self.positions:
             raise ClientError(f"{partition} is not assigned")
         return self.positions[partition]
@@ -61,7 +61,7 @@ def test_between_two_questions_records_are_counted(consumer: Any, reading: Readi
     consumer.positions = {ONE: 17}  # three records take five offsets, and one is not written yet
     reading.wrote("t", 0, 3)
     reading.return_unwritten()
-    assert consumer.asked == 1
+    assert consumer.requested == 1
     assert consumer.sought[ONE] == 13
 
 
@@ -98,4 +98,4 @@ def test_without_a_group_nothing_is_asked_and_nothing_set_back(consumer: Any) ->
     reading = Reading(consumer)
     reading.wrote("t", 0, 10)
     reading.return_unwritten()
-    assert (consumer.asked, consumer.sought) == (0, {})
+    assert (consumer.requested, consumer.sought) == (0, {})

@@ -18,7 +18,7 @@ from pybroker.testing import Broker
 from tests.support.json_shapes import shape_fault
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-ASKED = [
+REQUESTED = [
     ("acls", "--list", ["--list"]),
     ("cluster", "cluster-id", ["cluster-id"]),
     ("cluster", "list-endpoints", ["list-endpoints"]),
@@ -62,7 +62,7 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.mark.parametrize(("command", "action", "arguments"), ASKED)
+@pytest.mark.parametrize(("command", "action", "arguments"), REQUESTED)
 def test_a_document_is_as_it_is_declared(
     broker: Broker, capsys: pytest.CaptureFixture[str], command: str, action: str, arguments: list[str]
 ) -> None:

@@ -13,7 +13,7 @@ from tests.support import java_oracle
 @pytest.mark.java
 def test_every_error_code_has_kafkas_exception_and_words() -> None:
     with java_oracle.running("ErrorOracle") as oracle:
-        theirs = {int(code): oracle.ask("name", code=int(code)) for code in ErrorCode if code}
+        theirs = {int(code): oracle.query("name", code=int(code)) for code in ErrorCode if code}
     assert {code: java_class(ErrorCode(code)) for code in theirs} == {c: one["class"] for c, one in theirs.items()}
     assert {code: java_message(code) for code in _MESSAGES} == {code: theirs[code]["message"] for code in _MESSAGES}
 

@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> Path:
     ):
         wire.call("CreateTopics", 7, topics=[{"name": "t", "num_partitions": 1, "replication_factor": 1}])
         for number in range(BATCHES):
-            assert produced(wire.ask(produce("t", batch_of(b"%04d" % number * 25_000)))).error_code == 0
+            assert produced(wire.query(produce("t", batch_of(b"%04d" % number * 25_000)))).error_code == 0
     return directory
 
 

@@ -214,13 +214,13 @@ def test_a_name_beside_an_id_is_warned_of_and_not_in_a_document(
     topics: Topics, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topics("--create", "--topic", "orders")
-    asked = ("--describe", "--if-exists", "--topic", "orders", "--topic-id", "A" * 22)
+    requested = ("--describe", "--if-exists", "--topic", "orders", "--topic-id", "A" * 22)
     capsys.readouterr()
-    assert topics(*asked) == 0
+    assert topics(*requested) == 0
     warning, first, _ = capsys.readouterr().out.splitlines()
     assert warning.startswith("Only topic id will be used when both --topic and --topic-id are specified")
     assert first.startswith("Topic: orders\t")
-    assert topics(*asked, "--json") == 0
+    assert topics(*requested, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["topic"] == "orders"
 
 

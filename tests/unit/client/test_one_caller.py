@@ -84,7 +84,7 @@ def waits(client: Any, call: Callable[[], Any], threads: ThreadPoolExecutor) -> 
     return future
 
 
-async def under_way(call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+async def in_progress(call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     """A call of another task that has begun."""
     task = asyncio.ensure_future(call)
     await asyncio.wait([task], timeout=0)
@@ -132,7 +132,7 @@ def test_a_second_task_gets_the_error_of_every_method_and_the_first_one_its_reco
     async def run() -> None:
         async with kind(servers, {"auto.offset.reset": "latest"}) as client:
             client.assign([EMPTY])
-            first = await under_way(client.poll(WITHIN))
+            first = await in_progress(client.poll(WITHIN))
             for name in methods(kind):
                 with pytest.raises(ConcurrentAccessError, match=rf"{kind.__name__} is not safe .* {name} was called"):
                     await getattr(client, name)()
@@ -256,7 +256,7 @@ def test_close_of_another_task_ends_a_poll_with_an_error_and_an_iteration_withou
     async def run() -> None:
         async with AsyncConsumer(servers, {"group.id": "closed-by-task"}) as consumer:
             consumer.subscribe(["empty"])
-            polling = await under_way(consumer.poll(WITHIN))
+            polling = await in_progress(consumer.poll(WITHIN))
             await asyncio.gather(consumer.close(), consumer.close())
             with pytest.raises(ClosedError, match="closed during poll"):
                 await polling
@@ -266,12 +266,12 @@ def test_close_of_another_task_ends_a_poll_with_an_error_and_an_iteration_withou
             async def iterate() -> list[Any]:
                 return [record async for record in consumer]
 
-            iterating = await under_way(iterate())
+            iterating = await in_progress(iterate())
             await consumer.close()
             assert await iterating == []
         async with AsyncFetcher(servers) as fetcher:
             fetcher.assign([EMPTY])
-            polling = await under_way(fetcher.poll(WITHIN))
+            polling = await in_progress(fetcher.poll(WITHIN))
             await fetcher.close()
             with pytest.raises(ClosedError, match="closed during poll"):
                 await polling

@@ -24,12 +24,12 @@ class Cluster:
         self.address: tuple[str, int] | None = None
         self.dead: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
         self.stood_down = False
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.detector = FailureDetector(self._address_of, self._died, StoodDownError, grace_ms)
 
     def _address_of(self, broker_id: int, epoch: int) -> tuple[str, int] | None:
         assert (broker_id, epoch) == (BROKER, EPOCH)
-        self.asked.set()
+        self.requested.set()
         return self.address
 
     async def _died(self, broker_id: int, epoch: int) -> None:
@@ -106,7 +106,7 @@ async def test_a_listener_that_closes_what_it_accepts_is_looked_at_again(cluster
 
 async def test_a_connection_that_carried_no_heartbeat_is_nobodys(cluster: Cluster) -> None:
     cluster.detector.connection_closed(9)
-    assert not cluster.asked.is_set()
+    assert not cluster.requested.is_set()
 
 
 async def test_a_broker_with_another_connection_is_alive(cluster: Cluster) -> None:
@@ -144,7 +144,7 @@ async def test_a_broker_that_is_fenced_already_is_not_asked_for(cluster: Cluster
     cluster.detector.note(9, BROKER, EPOCH)
     cluster.detector.connection_closed(9)
     await cluster.looked()
-    assert cluster.asked.is_set()
+    assert cluster.requested.is_set()
     assert cluster.dead.empty()
 
 

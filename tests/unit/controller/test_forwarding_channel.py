@@ -35,7 +35,7 @@ class Wire:
     """A channel that a test answers, by the request's class; requests are encoded and decoded in between."""
 
     def __init__(self) -> None:
-        self.answers: dict[type[Message], Callable[[Any], Message]] = {}
+        self.responses: dict[type[Message], Callable[[Any], Message]] = {}
         self.sent: list[Any] = []
         self.timeouts: list[int] = []
 
@@ -44,8 +44,8 @@ class Wire:
         read, _ = decode(type(request), encode(request, version), version)
         self.sent.append(read)
         self.timeouts.append(timeout_ms)
-        answer = self.answers[type(request)](read)
-        return decode(response, encode(answer, version), version)[0]
+        reply = self.responses[type(request)](read)
+        return decode(response, encode(reply, version), version)[0]
 
 
 class Broker:
@@ -73,7 +73,7 @@ def broker() -> Broker:
 
 
 async def test_a_registration_says_where_the_broker_is_and_what_it_has(broker: Broker) -> None:
-    broker.heartbeats.answers = {
+    broker.heartbeats.responses = {
         broker_registration.BrokerRegistrationRequest: lambda _: broker_registration.BrokerRegistrationResponse(
             broker_epoch=17
         )
@@ -97,7 +97,7 @@ async def test_a_registration_says_where_the_broker_is_and_what_it_has(broker: B
 
 async def test_a_refused_registration_says_why(broker: Broker) -> None:
     code = ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    broker.heartbeats.answers = {
+    broker.heartbeats.responses = {
         broker_registration.BrokerRegistrationRequest: lambda _: broker_registration.BrokerRegistrationResponse(
             error_code=code
         )
@@ -111,11 +111,11 @@ async def test_a_refused_registration_says_why(broker: Broker) -> None:
 
 
 async def test_a_heartbeat_says_how_far_the_metadata_is_and_what_is_wanted(broker: Broker) -> None:
-    broker.heartbeats.answers = {
+    broker.heartbeats.responses = {
         beat.BrokerHeartbeatRequest: lambda _: beat.BrokerHeartbeatResponse(is_fenced=False, should_shut_down=True)
     }
-    answer = await broker.channel.heartbeat(3, 17, want_shut_down=True)
-    assert answer == HeartbeatResult(is_fenced=False, should_shut_down=True)
+    response = await broker.channel.heartbeat(3, 17, want_shut_down=True)
+    assert response == HeartbeatResult(is_fenced=False, should_shut_down=True)
     (sent,) = broker.heartbeats.sent
     assert (sent.broker_id, sent.broker_epoch, sent.current_metadata_offset) == (3, 17, 40)
     assert (sent.want_fence, sent.want_shut_down) == (False, True)
@@ -123,7 +123,7 @@ async def test_a_heartbeat_says_how_far_the_metadata_is_and_what_is_wanted(broke
 
 
 async def test_failed_directories_are_in_every_heartbeat_from_then_on(broker: Broker) -> None:
-    broker.heartbeats.answers = {beat.BrokerHeartbeatRequest: lambda _: beat.BrokerHeartbeatResponse()}
+    broker.heartbeats.responses = {beat.BrokerHeartbeatRequest: lambda _: beat.BrokerHeartbeatResponse()}
     await broker.channel.heartbeat(3, 17, want_fence=True)
     assert await broker.channel.fail_log_directories(3, 17, [DIRECTORY]) == Result()
     await broker.channel.fail_log_directories(3, 17, [DIRECTORY])
@@ -133,7 +133,7 @@ async def test_failed_directories_are_in_every_heartbeat_from_then_on(broker: Br
 
 
 async def test_many_placements_are_several_requests(broker: Broker) -> None:
-    broker.requests.answers = {
+    broker.requests.responses = {
         assign_replicas_to_dirs.AssignReplicasToDirsRequest: lambda _: (
             assign_replicas_to_dirs.AssignReplicasToDirsResponse()
         )
@@ -147,12 +147,12 @@ async def test_many_placements_are_several_requests(broker: Broker) -> None:
 
 async def test_a_block_of_producer_ids_is_a_range(broker: Broker) -> None:
     kind, response = allocate_producer_ids.AllocateProducerIdsRequest, allocate_producer_ids.AllocateProducerIdsResponse
-    broker.requests.answers = {kind: lambda _: response(producer_id_start=1000, producer_id_len=1000)}
+    broker.requests.responses = {kind: lambda _: response(producer_id_start=1000, producer_id_len=1000)}
     assert await broker.channel.allocate_producer_ids(3, 17) == range(1000, 2000)
-    broker.requests.answers = {kind: lambda _: response(error_code=ErrorCode.STALE_BROKER_EPOCH)}
+    broker.requests.responses = {kind: lambda _: response(error_code=ErrorCode.STALE_BROKER_EPOCH)}
     with pytest.raises(StaleBrokerEpochError, match="epoch 17 of broker 3"):
         await broker.channel.allocate_producer_ids(3, 17)
-    broker.requests.answers = {kind: lambda _: response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)}
+    broker.requests.responses = {kind: lambda _: response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)}
     with pytest.raises(ControllerError, match="UNKNOWN_SERVER_ERROR"):
         await broker.channel.allocate_producer_ids(3, 17)
 
@@ -170,7 +170,7 @@ async def test_changes_of_in_sync_replicas_are_answered_in_their_order(broker: B
     response = alter_partition.AlterPartitionResponse(
         topics=[alter_partition.AlteredTopicData(topic_id=TOPIC, partitions=[done, fenced])]
     )
-    broker.requests.answers = {alter_partition.AlterPartitionRequest: lambda _: response}
+    broker.requests.responses = {alter_partition.AlterPartitionRequest: lambda _: response}
     results = await broker.channel.alter_partitions(3, 17, changes)
     assert [it.error_code.name for it in results] == ["FENCED_LEADER_EPOCH", "UNKNOWN_SERVER_ERROR", "NONE"]
     assert results[2] == InSyncResult(TOPIC, 0, ErrorCode.NONE, 3, 5, (3,), 1, 7)
@@ -181,7 +181,7 @@ async def test_changes_of_in_sync_replicas_are_answered_in_their_order(broker: B
 
 async def test_a_refused_broker_is_refused_for_each_change(broker: Broker) -> None:
     response = alter_partition.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    broker.requests.answers = {alter_partition.AlterPartitionRequest: lambda _: response}
+    broker.requests.responses = {alter_partition.AlterPartitionRequest: lambda _: response}
     (result,) = await broker.channel.alter_partitions(3, 17, [InSyncChange(TOPIC, 1, 5, 6, ((3, 17),))])
     assert result == InSyncResult(TOPIC, 1, ErrorCode.STALE_BROKER_EPOCH)
 
@@ -189,10 +189,10 @@ async def test_a_refused_broker_is_refused_for_each_change(broker: Broker) -> No
 def create(request: envelope.EnvelopeRequest) -> envelope.EnvelopeResponse:
     """The controller's end of an envelope with CreateTopics."""
     header, start = decode(RequestHeader, request.request_data, 2)
-    asked, _ = decode(create_topics.CreateTopicsRequest, request.request_data, header.request_api_version, start)
+    requested, _ = decode(create_topics.CreateTopicsRequest, request.request_data, header.request_api_version, start)
     principal, _ = decode(DefaultPrincipalData, request.request_principal or b"", 0, 2)
     assert (principal.type, principal.name) == ("", ""), "the broker's own"
-    (topic,) = asked.topics
+    (topic,) = requested.topics
     made = create_topics.CreatableTopicResult(
         name=topic.name, topic_id=TOPIC, num_partitions=topic.num_partitions, replication_factor=1
     )
@@ -202,7 +202,7 @@ def create(request: envelope.EnvelopeRequest) -> envelope.EnvelopeResponse:
 
 
 async def test_a_topic_that_a_broker_needs_is_there_when_it_is_answered(broker: Broker) -> None:
-    broker.requests.answers = {envelope.EnvelopeRequest: create}
+    broker.requests.responses = {envelope.EnvelopeRequest: create}
     topic = create_topics.CreatableTopic(name="__consumer_offsets", num_partitions=50, replication_factor=1)
     (created,) = await broker.channel.create_topics([topic])
     assert (created.name, created.error_code, created.num_partitions) == ("__consumer_offsets", 0, 50)
@@ -212,7 +212,7 @@ async def test_a_topic_that_a_broker_needs_is_there_when_it_is_answered(broker: 
 
 async def test_an_envelope_that_is_refused_is_an_error(broker: Broker) -> None:
     refusal = envelope.EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    broker.requests.answers = {envelope.EnvelopeRequest: lambda _: refusal}
+    broker.requests.responses = {envelope.EnvelopeRequest: lambda _: refusal}
     with pytest.raises(ControllerError, match=r"API 19 .*: error 31"):
         await broker.channel.create_topics([create_topics.CreatableTopic(name="t")])
 
@@ -222,7 +222,7 @@ async def test_a_controller_registers_too(broker: Broker) -> None:
         controller_registration.ControllerRegistrationRequest,
         controller_registration.ControllerRegistrationResponse,
     )
-    broker.requests.answers = {kind: lambda _: response(error_code=0, error_message=None)}
+    broker.requests.responses = {kind: lambda _: response(error_code=0, error_message=None)}
     result = await broker.channel.register_controller(
         3, incarnation_id=b"i" * 16, listeners={"C": ("h", 1)}, security_protocols={"C": 0}, features={"f": (0, 1)}
     )

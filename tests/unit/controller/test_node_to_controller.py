@@ -22,7 +22,9 @@ from tests.support.scripted_controller import ScriptedController
 
 HEARTBEAT = 63
 LONG_MS = 20_000
-SETTINGS = ChannelSettings("broker-1", request_timeout_ms=LONG_MS, retry_backoff_ms=1, connections=1, max_under_way=10)
+SETTINGS = ChannelSettings(
+    "broker-1", request_timeout_ms=LONG_MS, retry_backoff_ms=1, connections=1, max_in_progress=10
+)
 
 
 def alive(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
@@ -54,7 +56,7 @@ async def test_the_leader_that_the_quorum_names_is_asked_by_one_connection() -> 
     async with ScriptedController({HEARTBEAT: alive}) as leader, channel_to(lambda: leader.endpoint) as channel:
         for _ in range(3):
             assert not (await beat(channel)).is_fenced
-        assert (leader.connections, leader.asked[HEARTBEAT]) == (1, 3)
+        assert (leader.connections, leader.requested[HEARTBEAT]) == (1, 3)
 
 
 async def test_without_a_named_leader_the_bootstrap_servers_are_asked_in_turn() -> None:
@@ -65,7 +67,7 @@ async def test_without_a_named_leader_the_bootstrap_servers_are_asked_in_turn() 
     ):
         await beat(channel)
         await beat(channel)
-        assert (follower.asked[HEARTBEAT], leader.asked[HEARTBEAT]) == (1, 2), "who answered is asked again"
+        assert (follower.requested[HEARTBEAT], leader.requested[HEARTBEAT]) == (1, 2), "who answered is asked again"
 
 
 async def test_a_request_goes_to_the_next_leader_when_the_last_one_dies() -> None:
@@ -74,10 +76,10 @@ async def test_a_request_goes_to_the_next_leader_when_the_last_one_dies() -> Non
         async with channel_to(lambda: named[0]) as channel:
             await beat(channel)
             await first.die()
-            asking = asyncio.ensure_future(beat(channel))
+            querying = asyncio.ensure_future(beat(channel))
             named[0] = second.endpoint
-            await asking
-            assert second.asked[HEARTBEAT] == 1
+            await querying
+            assert second.requested[HEARTBEAT] == 1
 
 
 async def test_a_dead_leader_that_is_still_named_does_not_hold_up_what_another_answers() -> None:
@@ -89,13 +91,13 @@ async def test_a_dead_leader_that_is_still_named_does_not_hold_up_what_another_a
         await old.die()
         await beat(channel)
         await beat(channel)
-        assert new.asked[HEARTBEAT] == 2
+        assert new.requested[HEARTBEAT] == 2
 
 
 async def test_a_connection_that_ends_before_the_answer_is_opened_again() -> None:
-    answers = [None, BrokerHeartbeatResponse(is_fenced=False)]
+    responses = [None, BrokerHeartbeatResponse(is_fenced=False)]
     async with (
-        ScriptedController({HEARTBEAT: lambda _: answers.pop(0)}) as leader,
+        ScriptedController({HEARTBEAT: lambda _: responses.pop(0)}) as leader,
         channel_to(lambda: leader.endpoint) as channel,
     ):
         assert not (await beat(channel)).is_fenced
@@ -136,27 +138,27 @@ async def test_requests_beyond_the_bound_wait_for_their_turn() -> None:
         await release.wait()
         return BrokerHeartbeatResponse()
 
-    settings = SETTINGS._replace(connections=3, max_under_way=2)
+    settings = SETTINGS._replace(connections=3, max_in_progress=2)
     async with (
         ScriptedController({HEARTBEAT: wait}) as leader,
         channel_to(lambda: leader.endpoint, settings=settings) as channel,
     ):
-        asking = [asyncio.ensure_future(beat(channel)) for _ in range(4)]
-        await leader.until_asked(HEARTBEAT, 2)
+        querying = [asyncio.ensure_future(beat(channel)) for _ in range(4)]
+        await leader.until_requested(HEARTBEAT, 2)
         with pytest.raises(ControllerTimeoutError):
             await beat(channel, timeout_ms=20)
-        assert leader.asked[HEARTBEAT] == 2
+        assert leader.requested[HEARTBEAT] == 2
         release.set()
-        await asyncio.gather(*asking)
+        await asyncio.gather(*querying)
         assert leader.connections == 2, "two were under way together, each by its own connection"
 
 
 async def test_a_closed_channel_ends_what_waits() -> None:
     async with channel_to(lambda: None) as channel:
-        asking = asyncio.ensure_future(beat(channel))
+        querying = asyncio.ensure_future(beat(channel))
         await channel.close()
         with pytest.raises(NotControllerError, match="stopping"):
-            await asking
+            await querying
 
 
 async def test_an_outage_that_lasts_has_one_line_and_one_at_its_end(
@@ -164,9 +166,9 @@ async def test_an_outage_that_lasts_has_one_line_and_one_at_its_end(
 ) -> None:
     monkeypatch.setattr(node_to_controller, "_QUIET_S", 0.0)
     caplog.set_level(logging.INFO, "pybroker.controller")
-    answers = [not_controller, not_controller, not_controller, alive, alive]
+    responses = [not_controller, not_controller, not_controller, alive, alive]
     async with (
-        ScriptedController({HEARTBEAT: lambda request: answers.pop(0)(request)}) as leader,
+        ScriptedController({HEARTBEAT: lambda request: responses.pop(0)(request)}) as leader,
         channel_to(lambda: leader.endpoint) as channel,
     ):
         await beat(channel)
@@ -184,19 +186,19 @@ async def test_a_leader_that_is_silent_is_not_waited_for_when_another_is_elected
     async with ScriptedController({HEARTBEAT: stopped}) as old, ScriptedController({HEARTBEAT: alive}) as new:
         named = [old.endpoint]
         async with channel_to(lambda: named[0]) as channel:
-            asking = asyncio.ensure_future(beat(channel))
-            await old.until_asked(HEARTBEAT, 1)
+            querying = asyncio.ensure_future(beat(channel))
+            await old.until_requested(HEARTBEAT, 1)
             named[0] = new.endpoint
             channel.leader_changed()
-            await asking
-            assert (old.asked[HEARTBEAT], new.asked[HEARTBEAT]) == (1, 1)
+            await querying
+            assert (old.requested[HEARTBEAT], new.requested[HEARTBEAT]) == (1, 1)
 
 
 async def test_an_election_has_no_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pybroker.controller")
-    answers = [not_controller, not_controller, alive]
+    responses = [not_controller, not_controller, alive]
     async with (
-        ScriptedController({HEARTBEAT: lambda request: answers.pop(0)(request)}) as leader,
+        ScriptedController({HEARTBEAT: lambda request: responses.pop(0)(request)}) as leader,
         channel_to(lambda: leader.endpoint) as channel,
     ):
         await beat(channel)

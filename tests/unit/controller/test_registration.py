@@ -28,15 +28,15 @@ class Active:
     """The active controller."""
 
     def __init__(self) -> None:
-        self.asked: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.answers: list[Result | Exception] = []
+        self.requested: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.responses: list[Result | Exception] = []
 
     async def register_controller(self, controller_id: int, **registration: Any) -> Result:
-        await self.asked.put({"id": controller_id, **registration})
-        answer = self.answers.pop(0) if self.answers else Result()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        await self.requested.put({"id": controller_id, **registration})
+        response = self.responses.pop(0) if self.responses else Result()
+        if isinstance(response, Exception):
+            raise response
+        return response
 
 
 def image_with(incarnation_id: bytes) -> Any:
@@ -46,24 +46,24 @@ def image_with(incarnation_id: bytes) -> Any:
 
 async def test_a_controller_registers_until_the_metadata_has_it() -> None:
     active = Active()
-    active.answers = [UnreachableError("nobody leads"), Result(ErrorCode.NOT_CONTROLLER, "another leads")]
+    active.responses = [UnreachableError("nobody leads"), Result(ErrorCode.NOT_CONTROLLER, "another leads")]
     registration = ControllerRegistration(3, lambda: active, UnreachableError, REACHABLE)
     registration.publish(MetadataDelta(NEW), image_with(b"an earlier run..."))
-    asked = [await active.asked.get() for _ in range(3)]
-    assert asked[0] == asked[2]
-    assert (asked[0]["id"], asked[0]["listeners"]) == (3, {"CONTROLLER": ("h", 9093)})
-    registration.publish(MetadataDelta(NEW), image_with(asked[0]["incarnation_id"]))
+    requested = [await active.requested.get() for _ in range(3)]
+    assert requested[0] == requested[2]
+    assert (requested[0]["id"], requested[0]["listeners"]) == (3, {"CONTROLLER": ("h", 9093)})
+    registration.publish(MetadataDelta(NEW), image_with(requested[0]["incarnation_id"]))
     assert registration._registering is None
     await registration.stop()
 
 
 async def test_a_failure_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     active = Active()
-    active.answers = [UnreachableError("nobody leads")] * 2
+    active.responses = [UnreachableError("nobody leads")] * 2
     registration = ControllerRegistration(3, lambda: active, UnreachableError, REACHABLE)
     registration.publish(MetadataDelta(NEW), NEW)
     for _ in range(3):
-        await active.asked.get()
+        await active.requested.get()
     assert caplog.text.count("not registered yet: nobody leads") == 1
     await registration.stop()
 

@@ -68,12 +68,12 @@ async def test_records_that_cannot_be_encoded_fail_their_request_alone(tmp_path:
         await one.register()
         names = ["a", "b", "\ud800", "c"]
         resources = [ConfigResource(CLIENT_METRICS_RESOURCE, name) for name in names]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(one.channel.alter_configs([ConfigChange(resource, {"interval.ms": "1000"})]) for resource in resources),
             return_exceptions=True,
         )
-        assert isinstance(answers.pop(2), UnwritableError)
-        assert [result.error_code for [result] in answers] == [ErrorCode.NONE] * 3  # type: ignore[misc]
+        assert isinstance(responses.pop(2), UnwritableError)
+        assert [result.error_code for [result] in responses] == [ErrorCode.NONE] * 3  # type: ignore[misc]
         assert [resource in one.image.configs.by_resource for resource in resources] == [True, True, False, True]
 
 

@@ -38,7 +38,7 @@ class Controller:
         ]
 
 
-async def ask(*topics: tuple[bytes, Sequence[int]], broker_epoch: int = 5) -> tuple[list[Any], int]:
+async def query(*topics: tuple[bytes, Sequence[int]], broker_epoch: int = 5) -> tuple[list[Any], int]:
     """The answers by topic, and the turns of the loop that they left to others."""
     context: Any = SimpleNamespace(
         version=2, services=SimpleNamespace(slices=short_slices(), controller=SimpleNamespace(own=Controller))
@@ -56,17 +56,17 @@ async def ask(*topics: tuple[bytes, Sequence[int]], broker_epoch: int = 5) -> tu
 
 async def test_each_partition_of_each_topic_is_answered() -> None:
     done, refused = ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH
-    answers, _ = await ask((A, [0, 1]), (B, [2]))
-    assert answers == [(A, [(0, done, [1, 2]), (1, refused, [])]), (B, [(2, done, [1, 2])])]
+    responses, _ = await query((A, [0, 1]), (B, [2]))
+    assert responses == [(A, [(0, done, [1, 2]), (1, refused, [])]), (B, [(2, done, [1, 2])])]
 
 
 async def test_many_partitions_are_read_and_answered_in_turns() -> None:
-    answers, turns = await ask((A, range(MANY)))
-    assert [index for index, *_ in answers[0][1]] == list(range(MANY))
+    responses, turns = await query((A, range(MANY)))
+    assert [index for index, *_ in responses[0][1]] == list(range(MANY))
     assert turns >= 2 * MANY // 101
 
 
 async def test_an_epoch_that_has_passed_is_the_answer_to_all() -> None:
     with pytest.raises(ApiError) as error:
-        await ask((A, [0]), broker_epoch=4)
+        await query((A, [0]), broker_epoch=4)
     assert error.value.code is ErrorCode.STALE_BROKER_EPOCH

@@ -71,11 +71,11 @@ def test_what_contradicts_this_brokers_start_is_refused_and_the_rest_forwarded()
     )
     judged = judge(request)
     assert judged.request == IncrementalAlterConfigsRequest(resources=rest, validate_only=True)
-    answered = [
+    responded = [
         AlterConfigsResourceResponse(error_code=code, error_message=None, resource_type=it.resource_type)
         for code, it in zip((0, 3), rest, strict=True)
     ]
-    outcomes = judged.complete(IncrementalAlterConfigsResponse(responses=answered)).responses
+    outcomes = judged.complete(IncrementalAlterConfigsResponse(responses=responded)).responses
     assert [outcome.error_code for outcome in outcomes] == [0, ErrorCode.INVALID_REQUEST, 3, ErrorCode.INVALID_REQUEST]
     assert TOO_MANY in outcomes[1].error_message
     assert outcomes[3].error_message == f"Unexpected broker id, expected {OWN}, but received {UNKNOWN}"

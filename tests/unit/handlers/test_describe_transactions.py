@@ -23,10 +23,10 @@ class Coordinator:
     def __init__(self, *, coordinates: bool = True, partitions: frozenset[tuple[str, int]] = frozenset()) -> None:
         self.coordinates = coordinates
         self.partitions = partitions
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def submit(self, transactional_id: str, _event: Any) -> Reply:
-        self.asked.append(transactional_id)
+        self.requested.append(transactional_id)
         if not self.coordinates:
             raise NotCoordinatorError
         known = SimpleNamespace(
@@ -43,7 +43,7 @@ class Coordinator:
         return reply
 
 
-async def ask(coordinator: Coordinator, *transactional_ids: str) -> tuple[DescribeTransactionsResponse, int]:
+async def query(coordinator: Coordinator, *transactional_ids: str) -> tuple[DescribeTransactionsResponse, int]:
     """The answer, and the turns of the loop that it left to others."""
     context: Any = SimpleNamespace(
         authorizer=None, services=SimpleNamespace(transactions=coordinator, slices=short_slices())
@@ -54,10 +54,10 @@ async def ask(coordinator: Coordinator, *transactional_ids: str) -> tuple[Descri
 
 async def test_an_id_that_is_named_more_than_once_is_described_once() -> None:
     coordinator = Coordinator(partitions=frozenset({("b", 0), ("a", 2), ("a", 1)}))
-    response, _ = await ask(coordinator, "t", "", "u", "t", "", "t")
+    response, _ = await query(coordinator, "t", "", "u", "t", "", "t")
     described = [(one.transactional_id, one.error_code) for one in response.transaction_states]
     assert described == [("t", ErrorCode.NONE), ("", ErrorCode.INVALID_REQUEST), ("u", ErrorCode.NONE)]
-    assert coordinator.asked == ["t", "u"]
+    assert coordinator.requested == ["t", "u"]
     named = [(topic.topic, topic.partitions) for topic in response.transaction_states[0].topics]
     assert named == [("a", [1, 2]), ("b", [0])]
 
@@ -70,12 +70,12 @@ def test_an_id_that_is_named_more_than_once_is_refused_once() -> None:
 
 
 async def test_ids_that_are_not_coordinated_here_are_answered_in_turns() -> None:
-    response, turns = await ask(Coordinator(coordinates=False), *map(str, range(MANY)))
+    response, turns = await query(Coordinator(coordinates=False), *map(str, range(MANY)))
     assert {one.error_code for one in response.transaction_states} == {ErrorCode.NOT_COORDINATOR}
     assert turns >= MANY // 100
 
 
 async def test_the_partitions_of_a_large_transaction_are_named_in_turns() -> None:
-    response, turns = await ask(Coordinator(partitions=frozenset(("a", index) for index in range(MANY))), "t")
+    response, turns = await query(Coordinator(partitions=frozenset(("a", index) for index in range(MANY))), "t")
     assert response.transaction_states[0].topics[0].partitions == list(range(MANY))
     assert turns >= MANY // 101

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pybroker.config.broker import BrokerConfig
-from pybroker.controller.envelopes import build_envelope, open_answer
+from pybroker.controller.envelopes import build_envelope, open_response
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.header import RequestHeader
@@ -52,20 +52,20 @@ async def test_a_forwarded_request_is_answered_in_its_own_version_and_says_how_f
 ) -> None:
     async with running(tmp_path) as one:
         await one.register()
-        answer = await Requests(one).ask(wrapped(TOPIC, version, correlation_id=-3))
-        assert answer.error_code == 0
-        payload = open_answer(head(TOPIC, version, -3), answer)
+        reply = await Requests(one).query(wrapped(TOPIC, version, correlation_id=-3))
+        assert reply.error_code == 0
+        payload = open_response(head(TOPIC, version, -3), reply)
         response, size = decode(CreateTopicsResponse, payload, version, 1 if version == 7 else 0)
         assert size + (1 if version == 7 else 0) == len(payload)
         assert [(topic.name, topic.error_code) for topic in response.topics] == [("t", 0)]
-        assert answer.committed_offset == one.image.offset
+        assert reply.committed_offset == one.image.offset
         assert "t" in one.image.topics.by_name
 
 
 async def test_a_fault_of_the_request_is_its_clients_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
-        answer = await Requests(one).ask(wrapped(TOPIC, 7))
-        response, _ = decode(CreateTopicsResponse, open_answer(head(TOPIC, 7), answer), 7, 1)
+        reply = await Requests(one).query(wrapped(TOPIC, 7))
+        response, _ = decode(CreateTopicsResponse, open_response(head(TOPIC, 7), reply), 7, 1)
         assert response.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
@@ -73,10 +73,10 @@ async def test_a_node_that_does_not_lead_says_so_to_the_broker(tmp_path: Path) -
     one = build(tmp_path)
     await one.controller.open()
     try:
-        answer = await Requests(one).ask(wrapped(TOPIC, 7))
+        response = await Requests(one).query(wrapped(TOPIC, 7))
     finally:
         await one.controller.stop()
-    assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+    assert (response.error_code, response.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
 def bent(**changes: Any) -> EnvelopeRequest:
@@ -105,8 +105,8 @@ async def test_what_cannot_be_forwarded_is_refused(tmp_path: Path, envelope: Env
     async with running(tmp_path) as one:
         await one.register()
         offset = one.image.offset
-        answer = await Requests(one).ask(envelope)
-        assert (answer.error_code, answer.response_data) == (code, None)
+        response = await Requests(one).query(envelope)
+        assert (response.error_code, response.response_data) == (code, None)
         assert one.image.offset == offset
 
 
@@ -114,8 +114,8 @@ async def test_a_forwarded_request_has_no_more_elements_than_any_other(tmp_path:
     many = CreateTopicsRequest(topics=[CreatableTopic(name=f"t{number}") for number in range(9)])
     async with running(tmp_path) as one:
         requests = Requests(one, config=BrokerConfig({"socket.request.max.elements": "8"}))
-        assert (await requests.ask(wrapped(many, 7))).error_code == ErrorCode.INVALID_REQUEST
-        listed = await requests.ask(wrapped(ListPartitionReassignmentsRequest(topics=None), 0))
+        assert (await requests.query(wrapped(many, 7))).error_code == ErrorCode.INVALID_REQUEST
+        listed = await requests.query(wrapped(ListPartitionReassignmentsRequest(topics=None), 0))
         assert listed.error_code == 0
 
 
@@ -128,12 +128,12 @@ async def test_a_forwarded_client_makes_a_token_unless_it_came_by_one(tmp_path: 
         for by_token, code in ((False, 0), (True, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)):
             message = b"\x00" + encode(request, 3)
             forwarded = build_envelope(head(request, 3), message, ALICE, "10.0.0.1", by_token=by_token)
-            payload = open_answer(head(request, 3), await requests.ask(forwarded))
+            payload = open_response(head(request, 3), await requests.query(forwarded))
             made, _ = decode(CreateDelegationTokenResponse, payload, 3, 1)
             assert made.error_code == code
         (token,) = one.image.delegation_tokens.by_id.values()
         assert (token.owner, token.requester, token.issued_ms) == ("User:alice", "User:alice", 1000)
-        direct = await requests.ask(request)
+        direct = await requests.query(request)
         assert direct.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, (
             "this listener asks nobody who it is"
         )

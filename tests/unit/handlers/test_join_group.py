@@ -17,7 +17,7 @@ from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRes
 CONFIG = SimpleNamespace(group_min_session_timeout_ms=1, group_max_session_timeout_ms=1_000)
 
 
-async def answer(version: int, response: JoinGroupResponse, **said: Any) -> JoinGroupResponse:
+async def respond(version: int, response: JoinGroupResponse, **said: Any) -> JoinGroupResponse:
     """Join a group whose coordinator gives that response."""
 
     def submit(_group_id: str, _event: Any) -> Reply:
@@ -29,29 +29,29 @@ async def answer(version: int, response: JoinGroupResponse, **said: Any) -> Join
     context: Any = SimpleNamespace(version=version, client_id="c", client_host="h", services=services)
     request = JoinGroupRequest(**{"group_id": "g", "session_timeout_ms": 10, "member_id": "m", **said})
     try:
-        answered: JoinGroupResponse = await join_group(request, context)
+        responded: JoinGroupResponse = await join_group(request, context)
     except Exception as error:  # noqa: BLE001 - as the dispatch does
-        answered = definition("join_group").failed(request, context, error)
-    encode(answered, version)
-    return answered
+        responded = definition("join_group").failed(request, context, error)
+    encode(responded, version)
+    return responded
 
 
 @pytest.mark.parametrize("version", range(10))
 @pytest.mark.parametrize("name", ["", None])
 async def test_a_refusal_names_no_protocol(version: int, name: str | None) -> None:
     refused = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="new", protocol_name=name)
-    answered = await answer(version, refused)
-    assert (answered.member_id, answered.protocol_name) == ("new", None if version >= 7 else "")
+    responded = await respond(version, refused)
+    assert (responded.member_id, responded.protocol_name) == ("new", None if version >= 7 else "")
 
 
 @pytest.mark.parametrize("version", range(10))
 @pytest.mark.parametrize("said", [{"group_id": ""}, {"session_timeout_ms": 0}])
 async def test_a_wrong_request_is_refused_without_a_protocol(version: int, said: dict[str, Any]) -> None:
-    answered = await answer(version, JoinGroupResponse(), **said)
-    assert answered.error_code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
-    assert (answered.member_id, answered.protocol_name) == ("m", None if version >= 7 else "")
+    responded = await respond(version, JoinGroupResponse(), **said)
+    assert responded.error_code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
+    assert (responded.member_id, responded.protocol_name) == ("m", None if version >= 7 else "")
 
 
 @pytest.mark.parametrize("version", range(10))
 async def test_a_member_that_is_in_learns_the_protocol(version: int) -> None:
-    assert (await answer(version, JoinGroupResponse(protocol_name="range"))).protocol_name == "range"
+    assert (await respond(version, JoinGroupResponse(protocol_name="range"))).protocol_name == "range"

@@ -33,13 +33,13 @@ class Judge:
     version = 1
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Operation, ResourceType, str]] = []
+        self.requested: list[tuple[Operation, ResourceType, str]] = []
 
     def follow(self, acls: Any) -> None:
         """Nothing: it knows no entries."""
 
     def decide(self, _principal: str, _host: str, operation: Operation, kind: ResourceType, name: str) -> Decision:
-        self.asked.append((operation, kind, name))
+        self.requested.append((operation, kind, name))
         return Decision(name == MINE, "a test")
 
     def allows_on_any(self, *_: Any) -> bool:
@@ -78,7 +78,7 @@ def in_lists() -> Iterator[Any]:
 def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
     api: RegisteredApi, needed: Requirement, selector: Selector, version: int
 ) -> None:
-    request, list_name = asked(api, selector)
+    request, list_name = requested(api, selector)
     came: list[Any] = []
 
     def handle(left: Any, _: Any) -> Any:
@@ -91,11 +91,11 @@ def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
         request, context(version, judge)
     )
     assert came == before[1:2]
-    names = {name for _, kind, name in judge.asked if kind is needed.resource_type}
+    names = {name for _, kind, name in judge.requested if kind is needed.resource_type}
     assert names == {MINE, THEIRS}
 
 
-def asked(api: RegisteredApi, selector: Selector) -> tuple[Any, str]:
+def requested(api: RegisteredApi, selector: Selector) -> tuple[Any, str]:
     """A request that names `theirs`, `mine` and `theirs` where it is selected, and the name of the list of them."""
     steps = selector.steps
     request = api.request_type()
@@ -160,14 +160,14 @@ def test_answers_become_one_whether_the_handlers_comes_at_once_or_later() -> Non
     api, request = deletion(THEIRS, MINE, "others")
 
     def at_once(left: Any, _: Any) -> Any:
-        return api.answer_failure(left, 2, SimpleNamespace(code=0, message=None))
+        return api.respond_failure(left, 2, SimpleNamespace(code=0, message=None))
 
     async def later(left: Any, context: Any) -> Any:
         return at_once(left, context)
 
     outcomes = [
-        judged(at_once, NEEDED, api.answer_failure)(request, context(2, Judge())),
-        asyncio.run(judged(later, NEEDED, api.answer_failure)(request, context(2, Judge()))),
+        judged(at_once, NEEDED, api.respond_failure)(request, context(2, Judge())),
+        asyncio.run(judged(later, NEEDED, api.respond_failure)(request, context(2, Judge()))),
     ]
     for outcome in outcomes:
         assert [(one.group_id, int(one.error_code)) for one in outcome.results] == [
@@ -183,7 +183,7 @@ def test_a_request_of_which_nothing_is_left_does_not_come_to_the_handler() -> No
     def unreachable(*_: Any) -> Any:
         raise AssertionError
 
-    outcome = judged(unreachable, NEEDED, api.answer_failure)(request, context(2, Judge()))
+    outcome = judged(unreachable, NEEDED, api.respond_failure)(request, context(2, Judge()))
     assert [int(one.error_code) for one in outcome.results] == [30]
 
 
@@ -191,4 +191,4 @@ def test_a_name_is_asked_about_once_however_often_it_stands_there() -> None:
     _, request = deletion(*[THEIRS] * 1000)
     judge = Judge()
     judged(lambda left, _: left, NEEDED, lambda left, *_: left)(request, context(2, judge))
-    assert len(judge.asked) == 1
+    assert len(judge.requested) == 1

@@ -40,9 +40,9 @@ def test_a_leadership_that_has_ended_is_refused(role: str, epoch: int) -> None:
 
 def test_the_end_of_an_epoch_is_not_answered_by_who_follows_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_for_leader_epoch, "leading_partition", lambda *_: Partition())
-    asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=4)
+    requested = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=4)
     context: Any = SimpleNamespace(version=4)
-    assert offset_for_leader_epoch._answer("t", asked, context).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert offset_for_leader_epoch._respond("t", requested, context).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_nothing_is_deleted_by_who_follows_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,5 +50,5 @@ def test_nothing_is_deleted_by_who_follows_by_now(monkeypatch: pytest.MonkeyPatc
     retention = SimpleNamespace(delete_records=lambda *what: deleted.append(what))
     monkeypatch.setattr(delete_records, "_leading", lambda *_: Partition())
     context: Any = SimpleNamespace(services=SimpleNamespace(retention=retention))
-    answer: Any = delete_records._move("t", DeleteRecordsPartition(partition_index=0, offset=3), context)
-    assert (answer.error_code, deleted) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
+    response: Any = delete_records._move("t", DeleteRecordsPartition(partition_index=0, offset=3), context)
+    assert (response.error_code, deleted) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])

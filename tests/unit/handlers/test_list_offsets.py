@@ -31,22 +31,22 @@ class Partition:
         return KNOWN_END
 
 
-def ask(monkeypatch: pytest.MonkeyPatch, partition: Partition) -> Any:
+def query(monkeypatch: pytest.MonkeyPatch, partition: Partition) -> Any:
     monkeypatch.setattr(list_offsets, "leading_partition", lambda *_: partition)
-    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=list_offsets.LATEST)
+    requested = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=list_offsets.LATEST)
     context: Any = SimpleNamespace(version=VERSION)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[])
-    return list_offsets._answer("t", asked, 1, request, context)
+    return list_offsets._respond("t", requested, 1, request, context)
 
 
 def test_the_end_is_answered_with_the_epoch_of_the_leader_that_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = ask(monkeypatch, Partition("leader", 5))
-    assert (answer.error_code, answer.offset, answer.leader_epoch) == (ErrorCode.NONE, KNOWN_END, 5)
+    response = query(monkeypatch, Partition("leader", 5))
+    assert (response.error_code, response.offset, response.leader_epoch) == (ErrorCode.NONE, KNOWN_END, 5)
 
 
 @pytest.mark.parametrize(("role", "epoch"), [("follower", 6), ("leader", 7)])
 def test_a_leader_that_is_replaced_meanwhile_answers_no_end_under_the_next_epoch(
     monkeypatch: pytest.MonkeyPatch, role: str, epoch: int
 ) -> None:
-    answer = ask(monkeypatch, Partition(role, epoch))
-    assert (answer.error_code, answer.offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    response = query(monkeypatch, Partition(role, epoch))
+    assert (response.error_code, response.offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)

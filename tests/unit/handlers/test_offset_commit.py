@@ -34,19 +34,19 @@ class Groups:
     def __init__(self, *failures: Exception | None, raises: Exception | None = None) -> None:
         self.failures = list(failures)
         self.raises = raises
-        self.asked: list[list[tuple[str, list[int]]]] = []
+        self.requested: list[list[tuple[str, list[int]]]] = []
 
     def submit(self, _group_id: str, event: Any) -> Reply:
         if self.raises is not None:
             raise self.raises
         topics = event.request.topics
-        self.asked.append([(it.name, [partition.partition_index for partition in it.partitions]) for it in topics])
+        self.requested.append([(it.name, [partition.partition_index for partition in it.partitions]) for it in topics])
         reply = Reply()
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None:
             reply(None, failure)
             return reply
-        answers = [
+        responses = [
             OffsetCommitResponseTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
@@ -56,7 +56,7 @@ class Groups:
             )
             for topic in topics
         ]
-        reply(OffsetCommitResponse(topics=answers), None)
+        reply(OffsetCommitResponse(topics=responses), None)
         return reply
 
 
@@ -70,8 +70,8 @@ async def commit(groups: Groups, *topics: tuple[str | bytes, list[int]], version
         by = {"name": named} if isinstance(named, str) else {"topic_id": named}
         request.topics.append(OffsetCommitRequestTopic(**by, partitions=partitions))
     context = SimpleNamespace(version=version, image=image, services=SimpleNamespace(groups=groups))
-    answer: Any = offset_commit(request, context)  # type: ignore[arg-type]
-    response = answer if isinstance(answer, OffsetCommitResponse) else await answer
+    reply: Any = offset_commit(request, context)  # type: ignore[arg-type]
+    response = reply if isinstance(reply, OffsetCommitResponse) else await reply
     return [
         (
             topic.topic_id if version >= 10 else topic.name,
@@ -83,26 +83,26 @@ async def commit(groups: Groups, *topics: tuple[str | bytes, list[int]], version
 
 async def test_what_does_not_exist_is_answered_beside_what_is_committed() -> None:
     groups = Groups()
-    answers = await commit(groups, ("t", [0, -1, 1]), ("nope", [0]))
-    assert answers == [("t", [(-1, UNKNOWN), (0, OK), (1, OK)]), ("nope", [(0, UNKNOWN)])]
-    assert groups.asked == [[("t", [0, 1])]]
+    responses = await commit(groups, ("t", [0, -1, 1]), ("nope", [0]))
+    assert responses == [("t", [(-1, UNKNOWN), (0, OK), (1, OK)]), ("nope", [(0, UNKNOWN)])]
+    assert groups.requested == [[("t", [0, 1])]]
 
 
 @pytest.mark.parametrize("groups", [Groups(IllegalGenerationError()), Groups(raises=IllegalGenerationError())])
 async def test_what_does_not_exist_is_answered_beside_a_refusal_of_the_others(groups: Groups) -> None:
-    answers = await commit(groups, ("t", [0, -1]), ("nope", [0]))
-    assert answers == [("t", [(-1, UNKNOWN), (0, ErrorCode.ILLEGAL_GENERATION)]), ("nope", [(0, UNKNOWN)])]
+    responses = await commit(groups, ("t", [0, -1]), ("nope", [0]))
+    assert responses == [("t", [(-1, UNKNOWN), (0, ErrorCode.ILLEGAL_GENERATION)]), ("nope", [(0, UNKNOWN)])]
 
 
 async def test_a_failure_that_is_none_of_a_coordinators_is_the_answer_to_what_exists_alone() -> None:
-    answers = await commit(Groups(UncommittedError("late")), ("t", [0, -1]))
-    assert answers == [("t", [(-1, UNKNOWN), (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)])]
+    responses = await commit(Groups(UncommittedError("late")), ("t", [0, -1]))
+    assert responses == [("t", [(-1, UNKNOWN), (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)])]
 
 
 async def test_a_topic_that_is_named_twice_keeps_all_of_its_answers() -> None:
     groups = Groups()
-    answers = await commit(groups, ("nope", [0]), ("t", [0, -1]), ("t", [1]), ("nope", [1]), ("t", [-2]))
-    assert answers == [
+    responses = await commit(groups, ("nope", [0]), ("t", [0, -1]), ("t", [1]), ("nope", [1]), ("t", [-2]))
+    assert responses == [
         ("nope", [(0, UNKNOWN), (1, UNKNOWN)]),
         ("t", [(-1, UNKNOWN), (-2, UNKNOWN), (0, OK), (1, OK)]),
     ]
@@ -110,9 +110,9 @@ async def test_a_topic_that_is_named_twice_keeps_all_of_its_answers() -> None:
 
 
 async def test_topics_by_id_that_are_named_twice_keep_all_of_their_answers() -> None:
-    answers = await commit(Groups(), (NO_ID, [0]), (T_ID, [-1]), (NO_ID, [1]), (T_ID, [-2, 0]), version=10)
+    responses = await commit(Groups(), (NO_ID, [0]), (T_ID, [-1]), (NO_ID, [1]), (T_ID, [-2, 0]), version=10)
     unknown = ErrorCode.UNKNOWN_TOPIC_ID
-    assert answers == [
+    assert responses == [
         (NO_ID, [(0, unknown), (1, unknown)]),
         (T_ID, [(-1, UNKNOWN), (-2, UNKNOWN), (0, OK)]),
     ]
@@ -122,7 +122,7 @@ async def test_topics_by_id_that_are_named_twice_keep_all_of_their_answers() -> 
 async def test_a_topic_without_partitions_is_answered_only_where_it_is_unknown(version: int) -> None:
     groups = Groups()
     assert await commit(groups, ("t", []), ("nope", []), version=version) == [("nope", [])]
-    assert groups.asked == []
+    assert groups.requested == []
     assert await commit(groups, ("t", []), ("t", [0]), version=version) == [("t", [(0, OK)])]
 
 
@@ -134,7 +134,7 @@ async def test_each_part_of_a_large_request_has_an_answer_of_its_own() -> None:
     groups = Groups(None, NotCoordinatorError())
     many = list(range(MANY + 1))
     ((_, codes),) = await commit(groups, ("t", [-1, *many]))
-    of_parts = [len(asked[0][1]) for asked in groups.asked]
+    of_parts = [len(requested[0][1]) for requested in groups.requested]
     committed, refused = of_parts[0], of_parts[1]
     assert [index for index, _ in codes] == [-1, *many]
     assert [code for _, code in codes] == [
@@ -148,7 +148,7 @@ async def test_each_part_of_a_large_request_has_an_answer_of_its_own() -> None:
 async def test_no_part_waits_after_one_that_was_not_committed_in_time() -> None:
     groups = Groups(None, UncommittedError("late"))
     ((_, codes),) = await commit(groups, ("t", list(range(MANY + 1))))
-    assert len(groups.asked) == 2
-    committed = len(groups.asked[0][0][1])
+    assert len(groups.requested) == 2
+    committed = len(groups.requested[0][0][1])
     late = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert [code for _, code in codes] == [OK] * committed + [late] * (MANY + 1 - committed)

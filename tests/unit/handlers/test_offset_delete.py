@@ -63,7 +63,7 @@ async def delete(groups: Groups, *topics: tuple[str, list[int]]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("topics", "answers"),
+    ("topics", "responses"),
     [
         ([("t", [8]), ("t", [9])], [("t", [(8, UNKNOWN), (9, UNKNOWN)])]),
         ([("nope", [0]), ("nope", [1])], [("nope", [(0, UNKNOWN), (1, UNKNOWN)])]),
@@ -72,8 +72,8 @@ async def delete(groups: Groups, *topics: tuple[str, list[int]]) -> Any:
         ([("nope", []), ("t", []), ("t", [0])], [("nope", []), ("t", [(0, OK)])]),
     ],
 )
-async def test_every_partition_is_answered(topics: Any, answers: Any) -> None:
-    assert await delete(Groups(), *topics) == (OK, answers)
+async def test_every_partition_is_answered(topics: Any, responses: Any) -> None:
+    assert await delete(Groups(), *topics) == (OK, responses)
 
 
 async def test_a_refusal_of_the_whole_names_no_topics() -> None:

@@ -33,17 +33,19 @@ class Groups:
         self.looked_up = 0
 
     def submit(self, _group_id: str, event: Any) -> Reply:
-        asked, reply = event.group, Reply()
-        if asked.member_id not in (None, "A"):
+        requested, reply = event.group, Reply()
+        if requested.member_id not in (None, "A"):
             reply(None, UnknownMemberIdError())
             return reply
-        if asked.member_id == "A" and asked.member_epoch != EPOCH:
+        if requested.member_id == "A" and requested.member_epoch != EPOCH:
             reply(None, StaleMemberEpochError())
             return reply
         topics = (
-            [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])] if asked.topics is None else asked.topics
+            [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
+            if requested.topics is None
+            else requested.topics
         )
-        answers = [
+        responses = [
             OffsetFetchResponseTopics(
                 name=topic.name,
                 partitions=[OffsetFetchResponsePartitions(partition_index=index) for index in topic.partition_indexes],
@@ -51,7 +53,7 @@ class Groups:
             for topic in topics
         ]
         self.looked_up += sum(len(topic.partition_indexes) for topic in topics)
-        reply(OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers), None)
+        reply(OffsetFetchResponseGroup(group_id=requested.group_id, topics=responses), None)
         return reply
 
 
@@ -71,7 +73,7 @@ def is_judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return bool(request.param)
 
 
-async def fetch(groups: Groups, *asked: OffsetFetchRequestGroup, is_judged: bool) -> list[tuple[str, Any]]:
+async def fetch(groups: Groups, *requested: OffsetFetchRequestGroup, is_judged: bool) -> list[tuple[str, Any]]:
     """Fetch offsets; of each answer the group, and its error or its partitions."""
     context: Any = SimpleNamespace(
         version=9,
@@ -79,36 +81,36 @@ async def fetch(groups: Groups, *asked: OffsetFetchRequestGroup, is_judged: bool
         image=SimpleNamespace(topics=None),
         services=SimpleNamespace(groups=groups),
     )
-    answer: Any = offset_fetch(OffsetFetchRequest(groups=list(asked)), context)
+    response: Any = offset_fetch(OffsetFetchRequest(groups=list(requested)), context)
     return [
         (
             group.group_id,
             group.error_code
             or tuple((topic.name, tuple(it.partition_index for it in topic.partitions)) for topic in group.topics),
         )
-        for group in (await answer).groups
+        for group in (await response).groups
     ]
 
 
 async def test_a_group_is_answered_by_topics_and_whole(is_judged: bool) -> None:
-    asked = some(0, member="A", epoch=EPOCH), whole(member="B", epoch=7), some(1), whole()
-    answers = await fetch(Groups(), *asked, is_judged=is_judged)
-    assert answers == [("g", (("t", (0,)),)), ("g", UNKNOWN), ("g", (("t", (1,)),)), ("g", WHOLE)]
+    requested = some(0, member="A", epoch=EPOCH), whole(member="B", epoch=7), some(1), whole()
+    responses = await fetch(Groups(), *requested, is_judged=is_judged)
+    assert responses == [("g", (("t", (0,)),)), ("g", UNKNOWN), ("g", (("t", (1,)),)), ("g", WHOLE)]
 
 
 async def test_every_member_that_may_not_is_told_so(is_judged: bool) -> None:
-    asked = whole(member="A", epoch=EPOCH), whole(member="A", epoch=1), whole(member="B", epoch=1), whole("h")
-    answers = await fetch(Groups(), *asked, is_judged=is_judged)
-    assert answers == [("g", WHOLE), ("g", STALE), ("g", UNKNOWN), ("h", WHOLE)]
+    requested = whole(member="A", epoch=EPOCH), whole(member="A", epoch=1), whole(member="B", epoch=1), whole("h")
+    responses = await fetch(Groups(), *requested, is_judged=is_judged)
+    assert responses == [("g", WHOLE), ("g", STALE), ("g", UNKNOWN), ("h", WHOLE)]
 
 
 async def test_the_same_question_is_answered_once(is_judged: bool) -> None:
-    asked = whole(), whole("h"), whole(), whole(member="B"), whole("h"), whole(member="B")
-    assert await fetch(Groups(), *asked, is_judged=is_judged) == [("g", WHOLE), ("h", WHOLE), ("g", UNKNOWN)]
+    requested = whole(), whole("h"), whole(), whole(member="B"), whole("h"), whole(member="B")
+    assert await fetch(Groups(), *requested, is_judged=is_judged) == [("g", WHOLE), ("h", WHOLE), ("g", UNKNOWN)]
 
 
 async def test_all_offsets_of_a_group_are_looked_up_and_answered_once_whoever_asks(is_judged: bool) -> None:
     groups = Groups()
-    asked = [whole(epoch=-1 - number) for number in range(100)] + [whole(member="A", epoch=EPOCH)]
-    assert await fetch(groups, *asked, is_judged=is_judged) == [("g", WHOLE)]
+    requested = [whole(epoch=-1 - number) for number in range(100)] + [whole(member="A", epoch=EPOCH)]
+    assert await fetch(groups, *requested, is_judged=is_judged) == [("g", WHOLE)]
     assert groups.looked_up == 2

@@ -39,11 +39,11 @@ class ScriptedApi(NamedTuple):
         raise AssertionError("the version is one that is served")
 
 
-async def ask(handle: Callable[[Any, RequestContext], Any]) -> Message:
+async def query(handle: Callable[[Any, RequestContext], Any]) -> Message:
     given: dict[str, Any] = dict.fromkeys(BrokerServices.__struct_fields__)
     config = BrokerConfig({"node.id": "4"})
     services = BrokerServices(**given | {"config": config, "image": lambda: EMPTY_IMAGE, "authorizer": object()})
-    return await OwnRequests({HEARTBEAT: ScriptedApi(handle)}, Contexts(BrokerContext, services)).answer(REQUEST)
+    return await OwnRequests({HEARTBEAT: ScriptedApi(handle)}, Contexts(BrokerContext, services)).respond(REQUEST)
 
 
 async def test_a_handler_finds_the_request_itself_and_a_context_in_which_everything_is_allowed() -> None:
@@ -53,7 +53,7 @@ async def test_a_handler_finds_the_request_itself_and_a_context_in_which_everyth
         seen.extend((request, context.version, context.api_key, context.listener, context.authorizer, context.by_token))
         return RESPONSE
 
-    assert await ask(handle) is RESPONSE
+    assert await query(handle) is RESPONSE
     assert seen == [REQUEST, NEWEST, HEARTBEAT, "PLAINTEXT", None, False]
     assert seen[0] is REQUEST
 
@@ -64,10 +64,10 @@ async def test_every_way_in_which_a_handler_answers_is_an_answer() -> None:
 
     reply = Reply()
     reply(RESPONSE, None)
-    assert await ask(later) is RESPONSE
-    assert await ask(lambda *_: reply) is RESPONSE
+    assert await query(later) is RESPONSE
+    assert await query(lambda *_: reply) is RESPONSE
     ready = response_prefix(HEARTBEAT, NEWEST) + encode(RESPONSE, NEWEST)
-    assert await ask(lambda *_: ready) == RESPONSE
+    assert await query(lambda *_: ready) == RESPONSE
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])
@@ -78,4 +78,4 @@ async def test_what_a_handler_raises_is_answered_as_its_api_says(is_awaited: boo
     async def fail_later(*_: Any) -> Message:
         raise ValueError("12345")
 
-    assert await ask(fail_later if is_awaited else fail) == BrokerHeartbeatResponse(error_code=5)
+    assert await query(fail_later if is_awaited else fail) == BrokerHeartbeatResponse(error_code=5)

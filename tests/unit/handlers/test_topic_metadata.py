@@ -28,7 +28,7 @@ def addresses() -> Iterator[list[str]]:
         yield broker.bootstrap_servers.split(",")
 
 
-def asked(wire: Wire) -> dict[str, set[str]]:
+def requested(wire: Wire) -> dict[str, set[str]]:
     """The addresses that each API answers with which names brokers."""
     metadata = wire.call("Metadata", 12, topics=[]).brokers
     cluster = wire.call("DescribeCluster", 1, endpoint_type=1).brokers
@@ -51,8 +51,8 @@ def asked(wire: Wire) -> dict[str, set[str]]:
 def test_every_answer_names_the_endpoint_of_the_requests_listener(addresses: list[str], number: int) -> None:
     expected = "broker.example:19092" if number == 2 else addresses[number]
     with Wire(addresses[number]) as wire:
-        answers = asked(wire)
-    assert answers == {name: {expected} for name in answers}
+        responses = requested(wire)
+    assert responses == {name: {expected} for name in responses}
 
 
 @pytest.mark.parametrize(("leader", "shown"), [(-1, -1), (2, 2), (3, 1)], ids=["none", "a broker", "no broker"])

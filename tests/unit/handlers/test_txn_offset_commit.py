@@ -33,7 +33,7 @@ class Groups:
     def __init__(self, *failures: Exception | None, refusal: Exception | None = None) -> None:
         self.failures = list(failures)
         self.refusal = refusal
-        self.asked: list[list[tuple[str, list[int]]]] = []
+        self.requested: list[list[tuple[str, list[int]]]] = []
 
     def begin_verification(self, *_who: Any, bumps_epoch: bool) -> int:
         assert not bumps_epoch
@@ -43,18 +43,18 @@ class Groups:
 
     def submit(self, _group_id: str, event: Any) -> Reply:
         named = [(it.name, [one.partition_index for one in it.partitions]) for it in event.request.topics]
-        self.asked.append(named)
+        self.requested.append(named)
         failure = self.failures.pop(0) if self.failures else None
         if isinstance(failure, NotCoordinatorError):
             raise failure
-        answers = [
+        responses = [
             TxnOffsetCommitResponseTopic(
                 name=name, partitions=[TxnOffsetCommitResponsePartition(partition_index=index) for index in indexes]
             )
             for name, indexes in named
         ]
         reply = Reply()
-        reply(None if failure else TxnOffsetCommitResponse(topics=answers), failure)
+        reply(None if failure else TxnOffsetCommitResponse(topics=responses), failure)
         return reply
 
 
@@ -82,9 +82,9 @@ async def commit(groups: Groups, *named: tuple[str, list[int]]) -> tuple[list[An
 
 async def test_what_does_not_exist_is_answered_beside_what_is_committed() -> None:
     groups = Groups()
-    answers, _ = await commit(groups, ("t", [0, -1, 1]), ("nope", [0]), ("t", [10, 2]), ("t", []))
-    assert answers == [("t", [(-1, UNKNOWN), (10, UNKNOWN), (0, OK), (1, OK), (2, OK)]), ("nope", [(0, UNKNOWN)])]
-    assert groups.asked == [[("t", [0, 1]), ("t", [2])]]
+    responses, _ = await commit(groups, ("t", [0, -1, 1]), ("nope", [0]), ("t", [10, 2]), ("t", []))
+    assert responses == [("t", [(-1, UNKNOWN), (10, UNKNOWN), (0, OK), (1, OK), (2, OK)]), ("nope", [(0, UNKNOWN)])]
+    assert groups.requested == [[("t", [0, 1]), ("t", [2])]]
 
 
 async def test_what_does_not_exist_is_answered_beside_a_refusal_of_the_others() -> None:
@@ -94,28 +94,28 @@ async def test_what_does_not_exist_is_answered_beside_a_refusal_of_the_others() 
 
 
 async def test_many_partitions_that_do_not_exist_are_answered_in_turns() -> None:
-    answers, turns = await commit(Groups(), ("t", [99] * LARGE), *[("nope", [])] * LARGE)
-    assert answers == [("t", [(99, UNKNOWN)] * LARGE)]
+    responses, turns = await commit(Groups(), ("t", [99] * LARGE), *[("nope", [])] * LARGE)
+    assert responses == [("t", [(99, UNKNOWN)] * LARGE)]
     assert turns >= 3 * LARGE // 101
 
 
 async def test_many_partitions_that_are_refused_together_are_answered_in_turns() -> None:
-    answers, turns = await commit(Groups(refusal=NotCoordinatorError()), ("t", [0] * LARGE))
-    assert answers == [("t", [(0, ErrorCode.NOT_COORDINATOR)] * LARGE)]
+    responses, turns = await commit(Groups(refusal=NotCoordinatorError()), ("t", [0] * LARGE))
+    assert responses == [("t", [(0, ErrorCode.NOT_COORDINATOR)] * LARGE)]
     assert turns >= 2 * LARGE // 101
 
 
 async def test_parts_that_are_refused_at_once_leave_others_their_turns() -> None:
     groups = Groups(*[NotCoordinatorError()] * LARGE)
-    answers, turns = await commit(groups, ("t", [0] * LARGE))
-    assert answers == [("t", [(0, ErrorCode.NOT_COORDINATOR)] * LARGE)]
-    assert turns >= len(groups.asked) + LARGE // 101
+    responses, turns = await commit(groups, ("t", [0] * LARGE))
+    assert responses == [("t", [(0, ErrorCode.NOT_COORDINATOR)] * LARGE)]
+    assert turns >= len(groups.requested) + LARGE // 101
 
 
 async def test_no_part_waits_after_one_that_was_not_committed_in_time() -> None:
     groups = Groups(None, UncommittedError("late"))
     ((_, codes),), _ = await commit(groups, ("t", [0] * LARGE))
-    assert len(groups.asked) == 2
-    committed = len(groups.asked[0][0][1])
+    assert len(groups.requested) == 2
+    committed = len(groups.requested[0][0][1])
     late = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert [code for _, code in codes] == [OK] * committed + [late] * (LARGE - committed)

@@ -64,7 +64,7 @@ def marker(*named: tuple[str, list[int]], producer: tuple[int, int] = (7, 0)) ->
     return WritableTxnMarker(producer_id=producer[0], producer_epoch=producer[1], topics=topics)
 
 
-async def ask(broker: Broker, *markers: WritableTxnMarker) -> list[Any]:
+async def query(broker: Broker, *markers: WritableTxnMarker) -> list[Any]:
     """The codes that a request is answered with, in its shape."""
     context: Any = SimpleNamespace(
         version=1,
@@ -87,7 +87,7 @@ async def ask(broker: Broker, *markers: WritableTxnMarker) -> list[Any]:
 
 async def test_each_partition_of_each_marker_has_its_own_code() -> None:
     broker = Broker()
-    codes = await ask(
+    codes = await query(
         broker,
         marker(("t", [0, 10, 0]), (GROUPS, [9, 1])),
         marker(("unknown", [0]), ("t", [1]), producer=(8, 1)),
@@ -106,7 +106,7 @@ async def test_each_partition_of_each_marker_has_its_own_code() -> None:
 async def test_a_partition_that_a_marker_names_twice_is_written_once_and_a_marker_that_comes_twice_twice() -> None:
     broker = Broker()
     twice = marker(("t", [0, 0]), (GROUPS, [1]), ("t", [0]), (GROUPS, [1]))
-    codes = await ask(broker, twice, twice)
+    codes = await query(broker, twice, twice)
     assert codes == [[("t", [(0, OK)] * 2), (GROUPS, [(1, OK)]), ("t", [(0, OK)]), (GROUPS, [(1, OK)])]] * 2
     assert [one[0] for one in broker.written] == [("t", 0)] * 2
     assert [one[0] for one in broker.ended] == [1, 1]
@@ -115,7 +115,7 @@ async def test_a_partition_that_a_marker_names_twice_is_written_once_and_a_marke
 @pytest.mark.parametrize("producer", [(-1, 5), (7, -1), (-1, -1), (-2, 0), (7, -5)])
 async def test_a_marker_of_no_producer_is_refused_and_not_written(producer: tuple[int, int]) -> None:
     broker = Broker()
-    codes = await ask(broker, marker(("t", [0, 10]), (GROUPS, [1]), producer=producer), marker(("t", [2])))
+    codes = await query(broker, marker(("t", [0, 10]), (GROUPS, [1]), producer=producer), marker(("t", [2])))
     assert codes == [[("t", [(0, NOBODY), (10, NOBODY)]), (GROUPS, [(1, NOBODY)])], [("t", [(2, OK)])]]
     assert [one[0] for one in broker.written] == [("t", 2)]
     assert broker.ended == []
@@ -134,14 +134,14 @@ async def test_a_marker_of_no_producer_is_refused_and_not_written(producer: tupl
 async def test_a_large_request_is_read_and_answered_in_turns(
     markers: list[WritableTxnMarker], expected: list[Any]
 ) -> None:
-    codes, turns = await turns_of(ask(Broker(), *markers))
+    codes, turns = await turns_of(query(Broker(), *markers))
     assert codes == [expected] * len(markers)
     assert turns >= 2 * MANY // 100
 
 
 async def test_a_group_coordinator_has_no_more_markers_in_hand_than_it_writes_in_a_moment() -> None:
     broker = Broker()
-    codes, turns = await turns_of(ask(broker, *[marker((GROUPS, [1]))] * MANY))
+    codes, turns = await turns_of(query(broker, *[marker((GROUPS, [1]))] * MANY))
     assert codes == [[(GROUPS, [(1, OK)])]] * MANY
     assert len(broker.ended) == MANY
     assert broker.most_in_hand == _AT_ONCE
@@ -151,8 +151,8 @@ async def test_a_group_coordinator_has_no_more_markers_in_hand_than_it_writes_in
 def test_all_markers_of_a_request_have_the_time_of_one() -> None:
     broker = Broker(is_stuck=True)
 
-    async def asked() -> tuple[list[Any], float]:
-        return await ask(broker, *[marker((GROUPS, [1]))] * MANY), asyncio.get_running_loop().time()
+    async def requested() -> tuple[list[Any], float]:
+        return await query(broker, *[marker((GROUPS, [1]))] * MANY), asyncio.get_running_loop().time()
 
-    assert run_stepped(asked()) == ([[(GROUPS, [(1, ErrorCode.REQUEST_TIMED_OUT)])]] * MANY, 30)
+    assert run_stepped(requested()) == ([[(GROUPS, [(1, ErrorCode.REQUEST_TIMED_OUT)])]] * MANY, 30)
     assert len(broker.ended) == _AT_ONCE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.machine.machine import Answer, Outcome, Parked, Timer
+from pybroker.machine.machine import DelayedReply, Outcome, Parked, Timer
 from pybroker.machine.reply import Reply
 from pybroker.machine.runner import RAISED_MS, ClosedError, Runner, SupersededError, UncommittedError, UnwritableError
 
@@ -247,9 +247,9 @@ class Rendezvous(Tally):
             case ("wait", key):
                 return Outcome((), Parked(key))
             case ("meet", key):
-                return Outcome((1,), "met", (), (Answer(key, "answered"), Answer("nobody", "unheard")))
+                return Outcome((1,), "met", (), (DelayedReply(key, "answered"), DelayedReply("nobody", "unheard")))
             case ("both", key):
-                return Outcome((1,), Parked(key), (), (Answer(key, "at once"),))
+                return Outcome((1,), Parked(key), (), (DelayedReply(key, "at once"),))
         return super().handle(event, now)
 
 
@@ -298,54 +298,54 @@ async def test_closing_fails_what_is_parked() -> None:
 async def test_an_append_that_commits_at_once_answers_within_the_step() -> None:
     clock = Clock()
     appended: list[list[int]] = []
-    answers: list[tuple[Any, Exception | None]] = []
+    responses: list[tuple[Any, Exception | None]] = []
 
     def append(records: Sequence[int]) -> None:
         appended.append(list(records))
 
     runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
     for number in (1, 2, 101):
-        runner.post(number, lambda value, error: answers.append((value, error)))
+        runner.post(number, lambda value, error: responses.append((value, error)))
     runner.step()
     assert appended == [[1, 2]]
-    assert [value for value, error in answers if error is None] == [1, 3]
-    assert [str(error) for _, error in answers if error is not None] == ["3 + 101 is too much"]
+    assert [value for value, error in responses if error is None] == [1, 3]
+    assert [str(error) for _, error in responses if error is not None] == ["3 + 101 is too much"]
     assert runner.machine.total == 3  # type: ignore[attr-defined]
 
 
 async def test_what_is_queued_waits_for_a_step() -> None:
     clock = Clock()
-    answers: list[Any] = []
+    responses: list[Any] = []
     runner = Runner(Tally(), lambda _: None, now=clock.now, max_records=1000, call_later=clock.call_later)
-    runner.queue(1, lambda value, _: answers.append(value))
+    runner.queue(1, lambda value, _: responses.append(value))
     turned = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(turned.set_result, None)
     await turned
-    assert answers == []
+    assert responses == []
     runner.step()
-    assert answers == [1]
+    assert responses == [1]
     await runner.close()
-    runner.queue(1, lambda _, error: answers.append(type(error)))
-    assert answers == [1, ClosedError]
+    runner.queue(1, lambda _, error: responses.append(type(error)))
+    assert responses == [1, ClosedError]
 
 
 async def test_an_append_whose_commit_completes_later_answers_within_that() -> None:
     clock, commits = Clock(), [Reply(), Reply()]
-    waiting, answers = iter(commits), []
+    waiting, responses = iter(commits), []
     runner = Runner(
         Tally(), lambda _records: next(waiting), now=clock.now, max_records=1000, call_later=clock.call_later
     )
     for number in (1, 2):
-        runner.post(number, lambda value, error: answers.append((value, error)))
+        runner.post(number, lambda value, error: responses.append((value, error)))
     runner.step()
-    runner.post(3, lambda value, error: answers.append((value, error)))
+    runner.post(3, lambda value, error: responses.append((value, error)))
     runner.step()
-    assert answers == []
+    assert responses == []
     commits[0](None, None)
-    assert answers == [(1, None), (3, None)]
+    assert responses == [(1, None), (3, None)]
     runner.step()
     commits[1](None, OSError("no disk"))
-    assert [str(error) for _, error in answers[2:]] == ["no disk"]
+    assert [str(error) for _, error in responses[2:]] == ["no disk"]
     assert runner.machine.total == 3  # type: ignore[attr-defined]
 
 
@@ -374,10 +374,10 @@ async def test_an_event_whose_records_are_not_taken_fails_alone(events: int) -> 
     for poisoned in range(events):
         clock = Clock()
         runner = Runner(Tally(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
-        asked = [runner.submit(13 if event == poisoned else 1) for event in range(events)]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        assert isinstance(answers.pop(poisoned), UnwritableError)
-        assert answers == list(range(1, events))
+        requested = [runner.submit(13 if event == poisoned else 1) for event in range(events)]
+        responses = await asyncio.gather(*requested, return_exceptions=True)
+        assert isinstance(responses.pop(poisoned), UnwritableError)
+        assert responses == list(range(1, events))
 
 
 class Otherwise(Outcome[Any, Any], frozen=True, kw_only=True):
@@ -396,8 +396,10 @@ class Forgiving(Tally):
         outcome = super().handle(event, now)
         if event != 13:
             return outcome
-        instead = Outcome((1,), f"1 and not 13, after {self.total}", (Timer("t", now + 5, 2),), (Answer("p", "13?"),))
-        return Otherwise(outcome.records, outcome.reply, outcome.timers, outcome.answers, otherwise=lambda: instead)
+        instead = Outcome(
+            (1,), f"1 and not 13, after {self.total}", (Timer("t", now + 5, 2),), (DelayedReply("p", "13?"),)
+        )
+        return Otherwise(outcome.records, outcome.reply, outcome.timers, outcome.responses, otherwise=lambda: instead)
 
 
 @pytest.mark.parametrize("is_later", [False, True])
@@ -418,10 +420,10 @@ async def test_an_event_whose_records_are_not_taken_is_decided_otherwise(poisone
     clock = Clock()
     runner = Runner(Forgiving(), append, now=clock.now, max_records=1000, call_later=clock.call_later)
     waiting = runner.submit("wait")
-    asked = [runner.submit(13 if event == poisoned else 1) for event in range(5)]
-    answers = await asyncio.gather(*asked)
-    assert answers.pop(poisoned) == f"1 and not 13, after {poisoned}"
-    assert answers == [number for number in range(1, 6) if number != poisoned + 1]
+    requested = [runner.submit(13 if event == poisoned else 1) for event in range(5)]
+    responses = await asyncio.gather(*requested)
+    assert responses.pop(poisoned) == f"1 and not 13, after {poisoned}"
+    assert responses == [number for number in range(1, 6) if number != poisoned + 1]
     assert await waiting == "13?"
     assert taken == [1] * 5
     clock.advance(5)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybroker.handlers.api_versions import encoded_answers
+from pybroker.handlers.api_versions import encoded_responses
 from pybroker.handlers.registry import registered_apis
 from pybroker.metadata.delta import MetadataDelta
 from pybroker.metadata.image import MetadataImage
@@ -15,14 +15,14 @@ class DataPlane:
     def __init__(self) -> None:
         self.published: list[dict[int, bytes]] = []
 
-    def publish_api_versions(self, answers: dict[int, bytes]) -> None:
-        self.published.append(answers)
+    def publish_api_versions(self, responses: dict[int, bytes]) -> None:
+        self.published.append(responses)
 
 
 def test_every_version_has_an_answer_that_names_every_api() -> None:
-    answers = encoded_answers(MetadataImage())
-    assert sorted(answers) == list(range(5))
-    for version, payload in answers.items():
+    responses = encoded_responses(MetadataImage())
+    assert sorted(responses) == list(range(5))
+    for version, payload in responses.items():
         response, size = decode(ApiVersionsResponse, payload, version)
         assert size == len(payload)
         assert {it.api_key for it in response.api_keys} == set(registered_apis())

@@ -97,9 +97,9 @@ class Node:
     def __init__(self, *, leads: bool = False) -> None:
         self.leads = leads
         self.sent: list[tuple[EnvelopeRequest, int]] = []
-        self.answer: EnvelopeResponse | Exception = EnvelopeResponse(response_data=b"\0\0\0\7there")
-        self.answered = asyncio.Event()
-        self.answered.set()
+        self.response: EnvelopeResponse | Exception = EnvelopeResponse(response_data=b"\0\0\0\7there")
+        self.responded = asyncio.Event()
+        self.responded.set()
         self.published: list[int] = []
         self.in_force = asyncio.Event()
         self.in_force.set()
@@ -110,10 +110,10 @@ class Node:
         self, request: EnvelopeRequest, response: type[EnvelopeResponse], *, timeout_ms: int
     ) -> EnvelopeResponse:
         self.sent.append((request, timeout_ms))
-        await self.answered.wait()
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+        await self.responded.wait()
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
 
     async def _publish(self, offset: int) -> None:
         self.published.append(offset)
@@ -146,8 +146,8 @@ async def test_what_this_node_has_judged_is_left_out_and_the_answer_completed() 
     node = Node()
     rest = DeleteTopicsRequest(topics=[DeleteTopicState(name="left")], timeout_ms=0)
     response = DeleteTopicsResponse(responses=[DeletableTopicResult(name="left", error_code=3)])
-    node.answer = EnvelopeResponse(response_data=b"\0\0\0\7\0" + encode(response, VERSION))
-    node.api.prepared = Prepared(rest, lambda answer: [topic.name for topic in answer.responses])
+    node.response = EnvelopeResponse(response_data=b"\0\0\0\7\0" + encode(response, VERSION))
+    node.api.prepared = Prepared(rest, lambda reply: [topic.name for topic in reply.responses])
     assert await node.serve() == ["left"]
     ((envelope, _),) = node.sent
     _, start = decode(RequestHeader, envelope.request_data, 1)
@@ -160,7 +160,7 @@ async def test_a_client_waits_here_as_long_as_the_controllers_answer_says(versio
     node = Node()
     head = b"\0" if version == VERSION else b""
     payload = head + encode(DeleteTopicsResponse(throttle_time_ms=1234), version)
-    node.answer = EnvelopeResponse(response_data=b"\0\0\0\7" + payload)
+    node.response = EnvelopeResponse(response_data=b"\0\0\0\7" + payload)
     context = Context(Origin(api_version=version))
     assert await node.serve(context=context) == payload
     assert context.wait_ms == 1234
@@ -168,14 +168,14 @@ async def test_a_client_waits_here_as_long_as_the_controllers_answer_says(versio
 
 async def test_a_request_of_which_nothing_is_left_is_not_forwarded() -> None:
     node = Node()
-    node.api.prepared = Prepared(None, lambda answer: ("whole", answer))
+    node.api.prepared = Prepared(None, lambda response: ("whole", response))
     assert node.serve() == ("whole", None)
     assert node.sent == []
 
 
 async def test_a_node_that_leads_judges_all_as_the_controller() -> None:
     node = Node(leads=True)
-    node.api.prepared = Prepared(None, lambda _answer: "prepared")
+    node.api.prepared = Prepared(None, lambda _response: "prepared")
     assert await node.serve() == b"here"
 
 
@@ -194,7 +194,7 @@ async def test_a_client_that_waits_less_is_forwarded_for_less() -> None:
 
 async def test_the_answer_waits_until_this_broker_has_what_was_committed() -> None:
     node = Node()
-    node.answer = EnvelopeResponse(response_data=b"\0\0\0\7there", committed_offset=99)
+    node.response = EnvelopeResponse(response_data=b"\0\0\0\7there", committed_offset=99)
     node.in_force.clear()
     outcome = asyncio.ensure_future(_await(node.serve()))
     while not node.published:
@@ -247,7 +247,7 @@ async def test_what_every_broker_answers_is_not_forwarded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "words"),
+    ("response", "kind", "words"),
     [
         (EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), UnservedByControllerError, "API 20 version 6"),
         (EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ControllerError, "error 31"),
@@ -257,9 +257,9 @@ async def test_what_every_broker_answers_is_not_forwarded() -> None:
         (ControllerTimeoutError("no answer"), ControllerTimeoutError, "no answer"),
     ],
 )
-async def test_what_is_no_answer_is_an_error(answer: Any, kind: type[Exception], words: str) -> None:
+async def test_what_is_no_answer_is_an_error(response: Any, kind: type[Exception], words: str) -> None:
     node = Node()
-    node.answer = answer
+    node.response = response
     with pytest.raises(kind, match=words):
         await node.serve()
 
@@ -273,7 +273,7 @@ async def test_a_request_that_no_controller_would_read_is_refused_here() -> None
 
 async def test_a_stop_ends_what_waits() -> None:
     node = Node()
-    node.answered.clear()
+    node.responded.clear()
     outcome = asyncio.ensure_future(_await(node.serve()))
     while not node.sent:
         await asyncio.wait([outcome], timeout=0.001)

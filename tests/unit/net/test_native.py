@@ -49,9 +49,9 @@ async def test_the_counters_have_every_request_and_every_byte(tmp_path: Path) ->
         await node.stop()
     apis = {api.api_key: api for api in counters.apis}
     for key, sizes in exchanged.items():
-        requests, answers = zip(*sizes, strict=True)
+        requests, responses = zip(*sizes, strict=True)
         counted = (apis[key].requests, apis[key].in_work, apis[key].bytes_in, apis[key].bytes_out)
-        assert counted == (len(sizes), 0, sum(requests), sum(answers))
+        assert counted == (len(sizes), 0, sum(requests), sum(responses))
     assert exchanged[FETCH][0][1] > 1000
     assert (apis[PRODUCE].errors, apis[FETCH].errors) == ({UNKNOWN_TOPIC_OR_PARTITION: 1}, {})
     assert (apis[CREATE_TOPICS].requests, apis[CREATE_TOPICS].in_work) == (1, 0)

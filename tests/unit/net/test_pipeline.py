@@ -18,7 +18,7 @@ from pybroker.net.dispatch import Dispatch
 from pybroker.net.events import EventTable, log_line
 from pybroker.net.rights import Verdict
 from pybroker.net.unresolved import UnresolvedRequests
-from pybroker.net.verification import ask_nobody, ask_none_here
+from pybroker.net.verification import query_none, query_none_here
 from pybroker.net.work import build_way
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import TooManyElements
@@ -113,8 +113,8 @@ class DataPlane:
     def respond(self, connection: int, request: int, payload: bytes, *, last: bool = False) -> None:
         self.done.append(("respond last" if last else "respond", connection, request, payload))
 
-    def respond_many(self, answers: list[tuple[Request, bytes]]) -> None:
-        for request, payload in answers:
+    def respond_many(self, responses: list[tuple[Request, bytes]]) -> None:
+        for request, payload in responses:
             self.respond(request.connection, request.request, payload)
 
     def hold(self, connection: int, request: int) -> None:
@@ -128,7 +128,7 @@ class DataPlane:
     def close_connection(self, connection: int) -> None:
         self.done.append(("close", connection))
 
-    def answered(self) -> list[tuple[int, int]]:
+    def responded(self) -> list[tuple[int, int]]:
         return [(one[1], one[2]) for one in self.done if one[0] == "respond"]
 
 
@@ -136,7 +136,7 @@ class DataPlane:
 class Api:
     """ApiVersions, with an answer of the test's."""
 
-    answer: Callable[[Any], Any]
+    response: Callable[[Any], Any]
     name: str = "ApiVersions"
     min_version: int = 0
     max_version: int = 2
@@ -149,7 +149,7 @@ class Api:
         return None
 
     def handle(self, request: Any, context: Any) -> Any:
-        return self.answer(context)
+        return self.response(context)
 
     def failed(self, request: Any, context: Any, error: Exception) -> Any:
         self.failures.append(error)
@@ -188,8 +188,8 @@ class Running:
         unresolved = UnresolvedRequests(
             self.data_plane,  # type: ignore[arg-type]
             self._decide,
-            ask_none_here,
-            ask_nobody,
+            query_none_here,
+            query_none,
         )
         on: Callable[[type, Callable[[Any], object]], None] = self.events.on
         on(Unresolved, unresolved.handle)
@@ -228,7 +228,7 @@ class Running:
                 await turned
 
 
-def answer(_context: Any) -> ApiVersionsResponse:
+def respond(_context: Any) -> ApiVersionsResponse:
     return ApiVersionsResponse()
 
 
@@ -236,7 +236,7 @@ EMPTY = encode(ApiVersionsResponse(), 0)
 
 
 async def test_a_request_is_answered_in_place() -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1))
     await running.until(lambda: bool(running.data_plane.done))
@@ -283,7 +283,7 @@ async def test_a_handler_that_fails_is_answered_with_an_error(when: str) -> None
 async def test_a_body_that_cannot_be_read_closes_its_connection_with_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    running = Running(Api(answer, max_version=3))
+    running = Running(Api(respond, max_version=3))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1, api_version=3, body=b"\x00\x7f"))
     await running.until(lambda: bool(running.data_plane.done))
@@ -305,7 +305,7 @@ async def test_a_handler_that_cannot_be_read_now_is_read_for_the_next_request(
 
     reads = [False, True]
     monkeypatch.setattr(pipeline, "build_way", read)
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 1))
     await running.until(lambda: len(running.data_plane.done) == 2)
@@ -324,7 +324,7 @@ async def test_a_handler_that_cannot_be_read_now_is_read_for_the_next_request(
 async def test_what_is_not_served_closes_the_connection_unless_the_api_has_an_answer(
     event: Request, fallback: bytes | None, done: tuple[Any, ...]
 ) -> None:
-    running = Running(Api(answer, fallback=fallback))
+    running = Running(Api(respond, fallback=fallback))
     running.pipeline.start()
     running.data_plane.happen(event)
     await running.until(lambda: bool(running.data_plane.done))
@@ -349,9 +349,9 @@ async def test_every_answer_says_how_long_its_client_is_to_wait(
     running.pipeline.start()
     running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0))
     await running.until(lambda: len(running.data_plane.done) == 2)
-    answers = {done[1]: done[3] for done in running.data_plane.done}
-    assert decode(ApiVersionsResponse, answers[7], 1)[0].throttle_time_ms == 107
-    assert decode(ApiVersionsResponse, answers[8], 0)[0].throttle_time_ms == 0, "the version has no room for it"
+    responses = {done[1]: done[3] for done in running.data_plane.done}
+    assert decode(ApiVersionsResponse, responses[7], 1)[0].throttle_time_ms == 107
+    assert decode(ApiVersionsResponse, responses[8], 0)[0].throttle_time_ms == 0, "the version has no room for it"
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -365,7 +365,7 @@ async def test_a_connection_waits_as_long_as_a_handlers_answer_says_whatever_the
     running = Running(Api(lambda _: ApiVersionsResponse(throttle_time_ms=300)))
     running.pipeline.start()
     running.data_plane.happen(Request(7, 1, api_version=1), Request(8, 1, api_version=0), Request(9, 1, api_version=1))
-    await running.until(lambda: len(running.data_plane.answered()) == 3)
+    await running.until(lambda: len(running.data_plane.responded()) == 3)
     done = [one[:3] for one in running.data_plane.done]
     assert {one for one in done if one[0] == "mute"} == {("mute", 7, 300), ("mute", 8, 300)}
     assert done.index(("mute", 7, 300)) < done.index(("respond", 7, 1)), "it is muted before its client knows"
@@ -379,7 +379,7 @@ async def test_a_connection_waits_as_long_as_another_nodes_answer_says() -> None
     running = Running(Api(handle))
     running.pipeline.start()
     running.data_plane.happen(Request(7, 1), Request(8, 1))
-    await running.until(lambda: len(running.data_plane.answered()) == 2)
+    await running.until(lambda: len(running.data_plane.responded()) == 2)
     assert [one for one in running.data_plane.done if one[0] == "mute"] == [("mute", 7, 300)]
 
 
@@ -399,14 +399,14 @@ async def test_requests_are_counted_by_version_and_the_log_says_so_at_the_end(
     running = Running(Api(handle))
     running.pipeline.start()
     running.data_plane.happen(*(Request(number, 1, api_version=number // 2) for number in range(4)))
-    await running.until(lambda: len(running.data_plane.answered()) == 4)
+    await running.until(lambda: len(running.data_plane.responded()) == 4)
     running.pipeline.stop()
     assert caplog.messages == ["Requests processed in the control plane: ApiVersions v0 2, ApiVersions v1 2 (1 failed)"]
 
 
 async def test_a_pipeline_without_requests_says_nothing_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "pybroker.net")
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.pipeline.stop()
     assert caplog.messages == []
@@ -421,7 +421,7 @@ async def test_a_response_that_cannot_be_encoded_closes_the_connection() -> None
 
 
 async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Unresolved(1, 5))
     await running.until(lambda: bool(running.data_plane.done))
@@ -430,7 +430,7 @@ async def test_an_unresolved_request_is_taken_up_again_when_it_is_decided() -> N
 
 
 async def test_requests_that_wait_for_a_topics_logs_leave_the_others_their_room() -> None:
-    running = Running(Api(answer), max_in_work=2)
+    running = Running(Api(respond), max_in_work=2)
     running.may_decide.clear()
     running.pipeline.start()
     running.data_plane.happen(*(Unresolved(connection, 1) for connection in range(5)), Request(9, 1))
@@ -442,7 +442,7 @@ async def test_requests_that_wait_for_a_topics_logs_leave_the_others_their_room(
 
 
 async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     stepped: list[int] = []
     running.when_drained.append(lambda: stepped.append(len(running.settled)))
 
@@ -459,7 +459,7 @@ async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() 
 async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.deciding = RuntimeError("no image")
     running.pipeline.start()
     running.data_plane.happen(Unresolved(1, 5), Unresolved(2, 1))
@@ -478,7 +478,7 @@ async def test_a_request_that_nobody_can_decide_about_is_answered_and_the_reason
 async def test_what_is_no_request_reaches_whom_it_concerns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Line("warning", "a frame was too long"), Settled(7), Failed("/d", "gone"))
     await running.until(lambda: bool(running.failed))
@@ -505,7 +505,7 @@ async def test_replies_that_are_set_within_the_wake_up_leave_together() -> None:
     running.data_plane.happen(Request(1, 1), Request(2, 2), Request(3, 1))
     await running.pipeline.finish()
     await running.until(lambda: len(running.data_plane.done) == 3)
-    assert sorted(running.data_plane.answered()) == [(1, 1), (2, 2), (3, 1)]
+    assert sorted(running.data_plane.responded()) == [(1, 1), (2, 2), (3, 1)]
     assert [one[0] for one in running.data_plane.done] == ["respond"] * 3
 
 
@@ -522,19 +522,19 @@ async def test_a_reply_that_outlasts_the_wake_up_is_held_and_takes_no_room() -> 
     running.data_plane.happen(Request(1, 1))
     await running.until(lambda: bool(running.data_plane.done))
     running.data_plane.happen(Request(2, 1), Request(3, 9))
-    await running.until(lambda: (3, 9) in running.data_plane.answered())
+    await running.until(lambda: (3, 9) in running.data_plane.responded())
     held = sorted(one for one in running.data_plane.done if one[0] == "hold")
     assert held == [("hold", 1, 1), ("hold", 2, 1)]
-    assert running.data_plane.answered() == [(3, 9)]
+    assert running.data_plane.responded() == [(3, 9)]
     replies[1](ApiVersionsResponse(), None)
-    assert running.data_plane.answered() == [(3, 9), (1, 1)]
+    assert running.data_plane.responded() == [(3, 9), (1, 1)]
     replies[2](None, ValueError("no"))
     await running.pipeline.finish()
-    assert running.data_plane.answered()[-1] == (2, 1)
+    assert running.data_plane.responded()[-1] == (2, 1)
 
 
 async def test_a_connection_that_its_answer_ends_is_closed_behind_it() -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 1, ends_connection=True), Request(3, 1))
     done = running.data_plane.done
@@ -544,7 +544,7 @@ async def test_a_connection_that_its_answer_ends_is_closed_behind_it() -> None:
 
 
 async def test_answers_before_a_malformed_request_are_sent_before_its_connection_is_closed() -> None:
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(1, 2, api_key=99))
     await running.until(lambda: len(running.data_plane.done) == 2)
@@ -566,7 +566,7 @@ async def test_a_wake_up_ends_after_its_slice_and_the_loop_goes_on_before_the_re
     asyncio.get_running_loop().call_soon(begun.append, ("other work", 0))
     await running.pipeline.finish()
     assert begun.index(("other work", 0)) < 12
-    assert sorted(running.data_plane.answered()) == [(connection, 1) for connection in range(12)]
+    assert sorted(running.data_plane.responded()) == [(connection, 1) for connection in range(12)]
 
 
 async def test_a_newcomer_is_served_before_a_hundred_connections_with_expensive_requests() -> None:
@@ -606,11 +606,11 @@ async def test_a_large_request_is_decoded_outside_the_loop(monkeypatch: pytest.M
         return decode_here(request, *how)
 
     monkeypatch.setattr(Request, "decode", decode_noting_the_thread)
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1, body=LARGE), Request(2, 1))
-    await running.until(lambda: len(running.data_plane.answered()) == 2)
-    assert running.data_plane.answered() == [(2, 1), (1, 1)]
+    await running.until(lambda: len(running.data_plane.responded()) == 2)
+    assert running.data_plane.responded() == [(2, 1), (1, 1)]
     # It takes no room among the requests in work while it waits for those before it.
     assert [one for one in running.data_plane.done if one[0] == "hold"] == [("hold", 1, 1)]
     main = threading.current_thread().name
@@ -635,7 +635,7 @@ async def test_large_requests_are_worked_on_one_after_the_other(monkeypatch: pyt
     await running.until(lambda: running.pipeline._works[2].gone)
     assert begun == [1]
     gate.set()
-    await running.until(lambda: len(running.data_plane.answered()) == 2)
+    await running.until(lambda: len(running.data_plane.responded()) == 2)
     # Nobody works for a connection that is closed.
     assert begun == [1, 3]
     assert running.pipeline._in_work == 0
@@ -645,7 +645,7 @@ async def test_a_request_with_too_many_elements_closes_its_connection_and_names_
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "LARGE_REQUEST", len(LARGE) - 1)
-    running = Running(Api(answer), max_elements=5)
+    running = Running(Api(respond), max_elements=5)
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1, body=LARGE[:6]), Request(2, 1, body=LARGE))
     await running.until(lambda: len(running.data_plane.done) == 3)
@@ -656,7 +656,7 @@ async def test_a_request_with_too_many_elements_closes_its_connection_and_names_
 
 async def test_a_large_answer_is_encoded_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "LARGE_RESPONSE", 1)
-    running = Running(Api(answer))
+    running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 1))
     await running.until(lambda: len(running.data_plane.done) == 2)

@@ -11,7 +11,7 @@ from pybroker.net.native import DataPlane
 from pybroker.net.quotas import Quotas, QuotaWindow
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     connection: int
     client_id: str
     principal: tuple[str, str] = ("User", "alice")
@@ -67,8 +67,8 @@ def test_changed_quotas_have_another_version_and_none_have_none(monkeypatch: pyt
 def test_a_client_is_answered_by_the_quotas_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch)
     played.publish(ClientQuotasImage({((CLIENT_ID, "app"), (USER, None)): {"consumer_byte_rate": 7.0}}))
-    played.quotas.answer(cast("Any", Asked(3, "app")))
-    played.quotas.answer(cast("Any", Asked(4, "")))
+    played.quotas.respond(cast("Any", Requested(3, "app")))
+    played.quotas.respond(cast("Any", Requested(4, "")))
     assert played.said[1:] == [
         (3, 1, {"produce": None, "fetch": (7.0, "alice", "app"), "request": None}),
         (4, 1, {"produce": None, "fetch": None, "request": None}),

@@ -63,7 +63,7 @@ def test_a_transactional_id_is_judged_with_the_topics_of_its_request() -> None:
     plane: Any = DataPlane()
     entry = AccessControlEntry(5, "mine", 3, "User:alice", "*", WRITE, 3)
     acls = AclsImage({b"1" * 16: entry})
-    for asked, allowed in (("mine", True), ("another", False), (None, False)):
-        request: Any = Unresolved(WRITE, ["a"], transactional_id=asked)
+    for requested, allowed in (("mine", True), ("another", False), (None, False)):
+        request: Any = Unresolved(WRITE, ["a"], transactional_id=requested)
         verdict = Rights(plane, StandardAuthorizer()).verdict(request, type(EMPTY_IMAGE)(acls=acls))
         assert verdict.transactional_id is allowed

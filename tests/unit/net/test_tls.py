@@ -65,16 +65,16 @@ def test_a_certificate_without_a_rule_ends_its_connection(caplog: pytest.LogCapt
 
 @pytest.mark.parametrize(("peer", "host"), [("192.0.2.1:5000", "192.0.2.1"), ("[2001:db8::1]:5000", "2001:db8::1")])
 def test_a_builder_of_ones_own_names_it_instead_of_the_rules(peer: str, host: str) -> None:
-    asked: list[Proof] = []
+    requested: list[Proof] = []
 
     def build(proof: Proof) -> Principal:
-        asked.append(proof)
+        requested.append(proof)
         return Principal("Group", "readers")
 
     made, plane = listeners(build, rules="RULE:^CN=bob$/bob/")
     made.name_peer(shown(peer))
     assert plane.said == [(7, Principal("Group", "readers"))]
-    assert asked == [Proof("IN", host, "", "CN=alice", ALICE.der)]
+    assert requested == [Proof("IN", host, "", "CN=alice", ALICE.der)]
 
 
 def test_a_builder_that_fails_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:

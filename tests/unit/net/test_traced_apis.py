@@ -69,14 +69,14 @@ async def fail_later() -> Any:
     fail()
 
 
-async def answer_later() -> str:
+async def respond_later() -> str:
     return "answer"
 
 
-@pytest.mark.parametrize("answer", ["answer", b"bytes"])
-def test_an_answer_at_once_ends_a_span(answer: object) -> None:
-    api, taken = made(lambda: answer)
-    assert api.handle(None, CONTEXT) == answer
+@pytest.mark.parametrize("response", ["answer", b"bytes"])
+def test_an_answer_at_once_ends_a_span(response: object) -> None:
+    api, taken = made(lambda: response)
+    assert api.handle(None, CONTEXT) == response
     (span,) = taken
     assert (span.name, span.error) == ("Metadata", None)
     assert span.began_ns <= span.ended_ns
@@ -94,7 +94,7 @@ def test_an_answer_at_once_ends_a_span(answer: object) -> None:
 
 
 async def test_an_answer_that_is_awaited_ends_it_when_it_is_there() -> None:
-    api, taken = made(answer_later)
+    api, taken = made(respond_later)
     outcome = api.handle(None, CONTEXT)
     assert taken == []
     assert await outcome == "answer"

@@ -8,10 +8,10 @@ import pytest
 
 from pybroker.machine.reply import Reply
 from pybroker.net import verification
-from pybroker.net.verification import Answers, Asked, ask_nobody, verify
+from pybroker.net.verification import Requested, VerificationResults, query_none, verify
 from pybroker.protocol.errors import ErrorCode
 
-ASKED: Asked = ("me", 7, 3, 12, [("t", 0), ("t", 1)])
+REQUESTED: Requested = ("me", 7, 3, 12, [("t", 0), ("t", 1)])
 
 
 class Request(NamedTuple):
@@ -19,7 +19,7 @@ class Request(NamedTuple):
 
     connection: int = 5
     request: int = 9
-    transaction: Asked = ASKED
+    transaction: Requested = REQUESTED
 
 
 class Begun:
@@ -29,7 +29,7 @@ class Begun:
         plane: Any = object()
         request: Any = Request()
         self.plane, self.spawned = plane, list[Any]()
-        verification.begin(plane, request, lambda _asked: reply, ask_nobody, self.spawned.append)
+        verification.begin(plane, request, lambda _requested: reply, query_none, self.spawned.append)
 
     async def finish(self) -> None:
         """Do what is left."""
@@ -39,38 +39,38 @@ class Begun:
 
 @pytest.fixture
 def said_below(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    answers: list[Any] = []
-    monkeypatch.setattr(verification, "transaction_verified", lambda *said: answers.append(said))
-    return answers
+    responses: list[Any] = []
+    monkeypatch.setattr(verification, "transaction_verified", lambda *said: responses.append(said))
+    return responses
 
 
 async def test_the_answers_go_down_to_the_request_that_waits(said_below: list[Any]) -> None:
-    said: Answers = [None, (ErrorCode.NOT_ENOUGH_REPLICAS, "why")]
+    said: VerificationResults = [None, (ErrorCode.NOT_ENOUGH_REPLICAS, "why")]
 
-    async def ask(asked: Asked) -> Answers:
-        assert asked is ASKED
+    async def query(requested: Requested) -> VerificationResults:
+        assert requested is REQUESTED
         return said
 
     plane: Any = object()
     request: Any = Request()
-    await verify(plane, request, ASKED, ask)
+    await verify(plane, request, REQUESTED, query)
     assert said_below == [(plane, 5, 9, said)]
 
 
 async def test_a_question_that_fails_refuses_all_partitions(
     said_below: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def ask(_asked: Asked) -> Answers:
+    async def query(_requested: Requested) -> VerificationResults:
         raise RuntimeError("broken")
 
     request: Any = Request()
-    await verify(object(), request, ASKED, ask)  # type: ignore[arg-type]
+    await verify(object(), request, REQUESTED, query)  # type: ignore[arg-type]
     assert said_below[0][-1] == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
     assert "Failed to verify the transaction of me" in caplog.text
 
 
 async def test_where_there_is_nobody_to_ask_nothing_is_verified() -> None:
-    assert await ask_nobody(ASKED) == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2
+    assert await query_none(REQUESTED) == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2
 
 
 def test_what_the_own_coordinator_says_yes_to_goes_on_at_once(said_below: list[Any]) -> None:

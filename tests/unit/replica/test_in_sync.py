@@ -45,8 +45,8 @@ class Leader:
 
     def __init__(self, image: MetadataImage, monkeypatch: pytest.MonkeyPatch) -> None:
         self.image = image
-        self.asked: list[InSyncChange] = []
-        self.answers: asyncio.Queue[InSyncResult] = asyncio.Queue()
+        self.requested: list[InSyncChange] = []
+        self.responses: asyncio.Queue[InSyncResult] = asyncio.Queue()
         self.stopped: list[int] = []
         monkeypatch.setattr(in_sync, "stop_joining", lambda _p, _d, replicas: self.stopped.extend(replicas))
         plane: Any = None
@@ -61,8 +61,8 @@ class Leader:
         )
 
     async def alter(self, changes: Sequence[InSyncChange]) -> list[InSyncResult]:
-        self.asked += changes
-        return [await self.answers.get()]
+        self.requested += changes
+        return [await self.responses.get()]
 
     def caught_up(self, replica: int, *, leader_epoch: int = 5, partition_epoch: int = 0) -> None:
         event: Any = SimpleNamespace(
@@ -80,7 +80,7 @@ class Leader:
         self.requests.published(image)
 
     def let_in(self, *isr: int, partition_epoch: int) -> None:
-        self.answers.put_nowait(
+        self.responses.put_nowait(
             InSyncResult(TOPIC, 0, ErrorCode.NONE, 1, 5, isr, partition_epoch=partition_epoch),
         )
 
@@ -95,47 +95,47 @@ async def test_who_caught_up_before_the_image_is_asked_for_with_it(
     leader = Leader(image_of((1,), leader_epoch=4), monkeypatch)
     leader.caught_up(2)
     await asyncio.gather(asyncio.Queue[None]().join())  # a turn of the loop
-    assert leader.asked == []
+    assert leader.requested == []
     leader.publish(image_of((1,)))
-    await until(lambda: len(leader.asked) == 1)
-    assert ids(leader.asked[0]) == {1, 2}
+    await until(lambda: len(leader.requested) == 1)
+    assert ids(leader.requested[0]) == {1, 2}
     await leader.requests.stop()
 
 
 async def test_a_leader_that_was_elected_uncleanly_has_recovered_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Leader(image_of((1,), recovery=1), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.asked) == 1)
-    assert leader.asked[0].leader_recovery_state == 0
+    await until(lambda: len(leader.requested) == 1)
+    assert leader.requested[0].leader_recovery_state == 0
     await leader.requests.stop()
 
 
 async def test_who_caught_up_at_an_older_partition_epoch_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Leader(image_of((1,)), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.asked) == 1)
+    await until(lambda: len(leader.requested) == 1)
     leader.caught_up(3)
     leader.publish(image_of((1, 2), partition_epoch=1))
     # At partition epoch 1 the high watermark does not wait for broker 3: it may lack what is committed by now.
     leader.let_in(1, 2, partition_epoch=1)
     leader.caught_up(3, partition_epoch=1)
-    await until(lambda: len(leader.asked) == 2)
-    assert (ids(leader.asked[1]), leader.asked[1].partition_epoch) == ({1, 2, 3}, 1)
+    await until(lambda: len(leader.requested) == 2)
+    assert (ids(leader.requested[1]), leader.requested[1].partition_epoch) == ({1, 2, 3}, 1)
     leader.publish(image_of((1, 2), partition_epoch=2))
     leader.let_in(1, 2, partition_epoch=2)
-    await until(lambda: leader.requests._asking is None)
-    assert len(leader.asked) == 2
+    await until(lambda: leader.requests._querying is None)
+    assert len(leader.requested) == 2
     await leader.requests.stop()
 
 
 async def test_who_caught_up_while_another_is_asked_for_is_asked_for_next(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Leader(image_of((1,)), monkeypatch)
     leader.caught_up(2)
-    await until(lambda: len(leader.asked) == 1)
+    await until(lambda: len(leader.requested) == 1)
     # The image overtakes the answer, and the data plane reports broker 3 as of it.
     leader.publish(image_of((1, 2), partition_epoch=1))
     leader.caught_up(3, partition_epoch=1)
     leader.let_in(1, 2, partition_epoch=1)
-    await until(lambda: len(leader.asked) == 2)
-    assert ids(leader.asked[1]) == {1, 2, 3}
+    await until(lambda: len(leader.requested) == 2)
+    assert ids(leader.requested[1]) == {1, 2, 3}
     await leader.requests.stop()

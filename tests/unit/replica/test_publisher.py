@@ -339,10 +339,10 @@ async def test_answers_name_where_the_leader_is_by_the_clients_listener_as_long_
     )
 
     def named(wire: Wire) -> list[tuple[int, str, int, str | None]]:
-        answer = wire.ask(produce("orders", batch_of(b"a"), version=10))
-        part = produced(answer)
+        response = wire.query(produce("orders", batch_of(b"a"), version=10))
+        part = produced(response)
         assert (part.error_code, part.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, 2)
-        return [(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
+        return [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
 
     of_here = {"OUTSIDE": ("o", 1), "PLAINTEXT": ("h", 1)}
     of_there = {"OUTSIDE": ("outside", 443), "PLAINTEXT": ("there", 9092)}

@@ -29,8 +29,8 @@ def test_without_an_authorizer_nothing_is_denied() -> None:
 
 
 def test_authorized_operations_are_kafkas_numbers() -> None:
-    answered = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
-    assert [authorized_operations(Someone(), kind) for kind in answered] == [3576, 3400, 8096]
+    responded = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
+    assert [authorized_operations(Someone(), kind) for kind in responded] == [3576, 3400, 8096]
 
 
 @pytest.mark.broker(
@@ -42,11 +42,11 @@ def test_authorized_operations_are_kafkas_numbers() -> None:
 def test_a_denied_request_is_answered_with_the_error_of_the_resources_type(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str, Action]] = []
+    requested: list[tuple[str, str, Action]] = []
 
     def deny(requester: Requester, actions: Iterable[Action]) -> list[Action]:
         refused = [action for action in actions if action.name != "mine"]
-        asked.extend((str(requester.principal), requester.client_host, action) for action in refused)
+        requested.extend((str(requester.principal), requester.client_host, action) for action in refused)
         return refused
 
     monkeypatch.setattr(authorizer, "denied", deny)
@@ -59,7 +59,7 @@ def test_a_denied_request_is_answered_with_the_error_of_the_resources_type(
     assert others.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert logs.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert len(metadata.brokers) == 1
-    assert asked == [
+    assert requested == [
         ("User:ANONYMOUS", "127.0.0.1", Action(Operation.READ, ResourceType.GROUP, "others")),
         ("User:ANONYMOUS", "127.0.0.1", Action(Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster")),
     ]

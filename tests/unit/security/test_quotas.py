@@ -92,10 +92,10 @@ def test_answers_of_all_kinds_say_how_long_their_client_is_to_wait(
         assert wire.call("Metadata", 12, topics=None).throttle_time_ms == 0
         for module in (pipeline, metadata):
             monkeypatch.setattr(module, "throttle_time_ms", throttle)
-        answers = [
+        responses = [
             wire.call("Metadata", 12, topics=None),
             wire.call("ListGroups", 4),
             wire.call("Heartbeat", 4, group_id="", generation_id=1, member_id="m"),
             wire.call("DescribeConfigs", 4, resources=[]),
         ]
-    assert [answer.throttle_time_ms for answer in answers] == [125] * len(answers)
+    assert [response.throttle_time_ms for response in responses] == [125] * len(responses)

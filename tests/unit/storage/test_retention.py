@@ -99,7 +99,7 @@ def test_files_are_removed_when_their_delay_is_over(tmp_path: Path) -> None:
 
     with Broker(directory=tmp_path / "data") as broker, Wire(broker.bootstrap_servers) as wire:
         wire.call("CreateTopics", 7, topics=[{"name": "t", "num_partitions": 1, "replication_factor": 1}])
-        wire.ask(produce("t", batch_of(b"a")))
+        wire.query(produce("t", batch_of(b"a")))
     stage = Stage(tmp_path / "data")
     partition = open_one(stage.partitions, "t", 0, topic_id(tmp_path / "data/t-0"), build_log_config(settings()))
     lead(partition)

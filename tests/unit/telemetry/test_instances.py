@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pybroker.telemetry.client import Client
 from pybroker.telemetry.instances import LEAST_EXPIRY_MS, Instance, Instances
-from pybroker.telemetry.subscriptions import Asked
+from pybroker.telemetry.subscriptions import Requested
 
 
 def instance(number: int = 1, interval_ms: int = 1000) -> Instance:
     client = Client(number.to_bytes(16, "big"), "app", "", "", "127.0.0.1", 1, "User:ANONYMOUS")
-    return Instance(client, Asked(7, ("*",), interval_ms), version=1)
+    return Instance(client, Requested(7, ("*",), interval_ms), version=1)
 
 
 def test_a_client_asks_once_an_interval() -> None:

@@ -43,8 +43,8 @@ class Service:
         self.image = delta.build()
         self.telemetry.publish(delta, self.image)
 
-    def ask(self, client: Client = NOBODY) -> Given:
-        return self.telemetry.ask(client, 5)
+    def query(self, client: Client = NOBODY) -> Given:
+        return self.telemetry.query(client, 5)
 
     async def push(
         self,
@@ -56,11 +56,11 @@ class Service:
         last: bool = False,
     ) -> None:
         client = NOBODY._replace(instance_id=given.instance_id)
-        named = given.asked.subscription_id if subscription is None else subscription
+        named = given.requested.subscription_id if subscription is None else subscription
         await self.telemetry.push(client, 5, named, payload, codec, is_last=last)
 
     def again(self, given: Given) -> Given:
-        return self.ask(NOBODY._replace(instance_id=given.instance_id))
+        return self.query(NOBODY._replace(instance_id=given.instance_id))
 
 
 @pytest.fixture
@@ -75,9 +75,9 @@ def refused(code: ErrorCode, match: str | None = None) -> pytest.RaisesExc[Refus
 
 
 async def test_a_client_without_id_gets_one_and_pushes(service: Service) -> None:
-    given, other = service.ask(), service.ask()
+    given, other = service.query(), service.query()
     assert given.instance_id not in (ZERO, other.instance_id)
-    assert given.asked[1:] == (("a.",), 1000)
+    assert given.requested[1:] == (("a.",), 1000)
     await service.push(given)
     await service.push(other, b"")
     assert [(push.payload, push.interval_ms) for push in service.pushes] == [(b"x", 1000)], "nothing is no push"
@@ -85,7 +85,7 @@ async def test_a_client_without_id_gets_one_and_pushes(service: Service) -> None
 
 
 async def test_who_comes_too_early_is_throttled(service: Service) -> None:
-    given = service.ask()
+    given = service.query()
     early = "arrived before the next push interval time"
     with refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, early):
         service.again(given)
@@ -101,22 +101,22 @@ async def test_who_comes_too_early_is_throttled(service: Service) -> None:
 
 
 async def test_a_changed_subscription_is_asked_for_at_once(service: Service) -> None:
-    given = service.ask()
+    given = service.query()
     service.subscribe("t", metrics="b.")
     with refused(ErrorCode.UNKNOWN_SUBSCRIPTION_ID):
         await service.push(given)
     changed = service.again(given)
-    assert changed.asked.metrics == ("a.", "b.")
+    assert changed.requested.metrics == ("a.", "b.")
     service.now += 1000  # as in Kafka: a push that was refused counts, too
     await service.push(changed)
     service.subscribe("s", metrics=None, **{"interval.ms": None})
-    assert service.again(given).asked[1:] == (("b.",), 300_000)
+    assert service.again(given).requested[1:] == (("b.",), 300_000)
 
 
 async def test_an_outdated_subscription_and_a_codec_are_mended_by_asking_again(service: Service) -> None:
-    given = service.ask()
+    given = service.query()
     with refused(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, "Unknown client subscription id"):
-        await service.push(given, subscription=given.asked.subscription_id ^ 1)
+        await service.push(given, subscription=given.requested.subscription_id ^ 1)
     assert service.again(given) == given
     service.now += 1000
     with refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, r"Unknown compression type \[5\]"):
@@ -128,12 +128,12 @@ async def test_an_outdated_subscription_and_a_codec_are_mended_by_asking_again(s
 @pytest.mark.parametrize("instance_id", [ZERO, bytes(15) + b"\1"])
 async def test_an_id_that_is_none_cannot_push(service: Service, instance_id: bytes) -> None:
     with refused(ErrorCode.INVALID_REQUEST, "invalid client instance id"):
-        await service.push(service.ask()._replace(instance_id=instance_id))
+        await service.push(service.query()._replace(instance_id=instance_id))
     assert service.pushes == []
 
 
 async def test_what_is_too_large_or_no_payload_is_refused(service: Service) -> None:
-    given = service.ask()
+    given = service.query()
     with refused(ErrorCode.TELEMETRY_TOO_LARGE, "larger than the maximum allowed size"):
         await service.push(given, bytes(101))
     service.now += 1000
@@ -146,7 +146,7 @@ async def test_what_is_too_large_or_no_payload_is_refused(service: Service) -> N
 
 
 async def test_a_client_is_forgotten_with_its_connection(service: Service) -> None:
-    given = service.ask()
+    given = service.query()
     service.telemetry.forget(5)
     assert service.telemetry.counts().instance_count == 0
     assert service.again(given) == given, "it comes for the first time"

@@ -26,18 +26,18 @@ async def test_an_async_broker_leaves_the_loop_free_while_it_starts_and_stops() 
             pass
         with broker.recording():
             fault = broker.fail("Metadata", "REQUEST_TIMED_OUT")
-            await asyncio.to_thread(ask_for_metadata, broker.bootstrap_servers)
+            await asyncio.to_thread(request_metadata, broker.bootstrap_servers)
             await broker.wait(fault)
             (seen,) = await broker.wait_for("Metadata")
             assert seen.client_id == "wire"
 
 
-def ask_for_metadata(address: str) -> None:
+def request_metadata(address: str) -> None:
     with Wire(address) as wire:
         wire.call("Metadata", 9, topics=None)
 
 
 async def test_the_async_fixture_runs(async_broker: AsyncBroker) -> None:
     with async_broker.recording() as requests:
-        await asyncio.to_thread(ask_for_metadata, async_broker.bootstrap_servers)
+        await asyncio.to_thread(request_metadata, async_broker.bootstrap_servers)
     assert [request.api for request in requests] == ["Metadata"]

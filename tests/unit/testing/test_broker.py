@@ -86,7 +86,7 @@ def use(bootstrap_servers: str) -> None:
     with Wire(bootstrap_servers) as wire:
         topic = {"name": "t", "num_partitions": 2, "replication_factor": 1}
         assert wire.call("CreateTopics", 7, topics=[topic], timeout_ms=10_000).topics[0].error_code == 0
-        wire.ask(produce("t", batch_of(b"x")))
+        wire.query(produce("t", batch_of(b"x")))
         wait_until(
             lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0,
             within=60,
@@ -189,9 +189,9 @@ def test_of_two_brokers_on_one_directory_the_second_leaves_the_first_alone(tmp_p
 
 def append(broker: Broker, topic: str = "t") -> int:
     with Wire(broker.bootstrap_servers) as wire:
-        answer = produced(wire.ask(produce(topic, batch_of(b"x"))))
-        assert answer.error_code == 0
-        return answer.base_offset
+        response = produced(wire.query(produce(topic, batch_of(b"x"))))
+        assert response.error_code == 0
+        return response.base_offset
 
 
 def make_topic(broker: Broker) -> None:
@@ -207,7 +207,7 @@ def test_a_restart_keeps_address_data_and_faults(broker: Broker) -> None:
     broker.restart()
     assert broker.bootstrap_servers == address
     with Wire(address) as wire:
-        assert [produced(wire.ask(produce("t", batch_of(b"x")))).error_code for _ in range(2)] == [87, 0]
+        assert [produced(wire.query(produce("t", batch_of(b"x")))).error_code for _ in range(2)] == [87, 0]
     assert fault.fired == 1
     assert append(broker) == 2
 

@@ -21,9 +21,9 @@ def make_topic(broker: Broker) -> None:
 
 def append(broker: Broker, topic: str = "t") -> int:
     with Wire(broker.bootstrap_servers) as wire:
-        answer = produced(wire.ask(produce(topic, batch_of(b"x"))))
-        assert answer.error_code == 0
-        return answer.base_offset
+        response = produced(wire.query(produce(topic, batch_of(b"x"))))
+        assert response.error_code == 0
+        return response.base_offset
 
 
 def test_a_session_ends_when_its_time_has_passed_by_the_brokers_clock(broker: Broker) -> None:
@@ -41,7 +41,7 @@ def test_a_session_ends_when_its_time_has_passed_by_the_brokers_clock(broker: Br
 
 
 def join(wire: Wire) -> Any:
-    asked = {
+    requested = {
         "group_id": "g",
         "session_timeout_ms": 30_000,
         "rebalance_timeout_ms": 30_000,
@@ -50,12 +50,12 @@ def join(wire: Wire) -> Any:
         "protocols": [{"name": "range", "metadata": b""}],
     }
 
-    def answered() -> Any:
-        answer = wire.call("JoinGroup", 3, **asked)
-        return answer if answer.error_code == 0 else None
+    def responded() -> Any:
+        response = wire.call("JoinGroup", 3, **requested)
+        return response if response.error_code == 0 else None
 
     wait_until(lambda: wire.call("FindCoordinator", 2, key="g", key_type=0).error_code == 0, within=60, what="found")
-    return wait_until(answered, within=60, what="a member")
+    return wait_until(responded, within=60, what="a member")
 
 
 @pytest.mark.broker(log_retention_ms=86_400_000)
@@ -75,7 +75,7 @@ def test_records_are_stamped_by_the_brokers_clock_also_after_a_restart(broker: B
     stamps = []
     for act in (lambda: broker.advance(timedelta(days=365)), broker.restart, lambda: None):
         with Wire(broker.bootstrap_servers) as wire:
-            stamps.append(produced(wire.ask(produce("t", batch_of(b"x")))).log_append_time_ms)
+            stamps.append(produced(wire.query(produce("t", batch_of(b"x")))).log_append_time_ms)
         act()
     year = 365 * 86_400_000
     assert year <= stamps[1] - stamps[0] < year + 120_000
@@ -84,4 +84,4 @@ def test_records_are_stamped_by_the_brokers_clock_also_after_a_restart(broker: B
 
 def log_start(broker: Broker) -> int:
     with Wire(broker.bootstrap_servers) as wire:
-        return fetched(wire.ask(fetch("t", 2))).log_start_offset
+        return fetched(wire.query(fetch("t", 2))).log_start_offset

@@ -27,14 +27,14 @@ def wire(broker: Broker) -> Iterator[Wire]:
 
 
 def produce_error(wire: Wire, topic: str = "t", partition: int = 0, version: int = 9) -> int:
-    return produced(wire.ask(produce(topic, batch_of(b"x"), partition=partition, version=version))).error_code
+    return produced(wire.query(produce(topic, batch_of(b"x"), partition=partition, version=version))).error_code
 
 
 def end_offset(broker: Broker, topic: str = "t") -> int:
     with Wire(broker.bootstrap_servers) as wire:
         partitions = [{"partition_index": 0, "timestamp": -1}]
-        asked = wire.call("ListOffsets", 1, replica_id=-1, topics=[{"name": topic, "partitions": partitions}])
-        return asked.topics[0].partitions[0].offset
+        requested = wire.call("ListOffsets", 1, replica_id=-1, topics=[{"name": topic, "partitions": partitions}])
+        return requested.topics[0].partitions[0].offset
 
 
 @pytest.mark.parametrize("version", [3, 9, 12])
@@ -62,34 +62,34 @@ def test_a_fault_of_a_partition_leaves_others_alone(broker: Broker, wire: Wire) 
 def test_a_fault_of_a_topic_finds_it_by_its_id(broker: Broker, wire: Wire) -> None:
     topic_id = wire.call("Metadata", 12, topics=[{"name": "t", "topic_id": None}]).topics[0].topic_id
     broker.fail("Produce", "KAFKA_STORAGE_ERROR", topic="t")
-    answer = wire.ask(produce("t", batch_of(b"x"), version=13, topic_id=topic_id))
-    assert produced(answer).error_code == 56
+    response = wire.query(produce("t", batch_of(b"x"), version=13, topic_id=topic_id))
+    assert produced(response).error_code == 56
 
 
 def test_of_a_fetch_the_partitions_that_a_fault_is_not_about_have_nothing_new(broker: Broker, wire: Wire) -> None:
     assert (produce_error(wire, "t", 0), produce_error(wire, "t", 1)) == (0, 0)
     broker.fail("Fetch", "OFFSET_OUT_OF_RANGE", topic="t", partition=1)
     errors = [
-        {one.partition_index: (one.error_code, bool(one.records)) for one in answer.responses[0].partitions}
-        for answer in (wire.ask(fetch("t", partitions=[0, 1])) for _ in range(2))
+        {one.partition_index: (one.error_code, bool(one.records)) for one in response.responses[0].partitions}
+        for response in (wire.query(fetch("t", partitions=[0, 1])) for _ in range(2))
     ]
     assert errors == [{0: (0, False), 1: (1, False)}, {0: (0, True), 1: (0, True)}]
 
 
 def test_a_fetch_of_a_session_names_its_partitions_again_before_one_fails(broker: Broker, wire: Wire) -> None:
-    first = wire.ask(fetch("t", session_id=0, session_epoch=0))
+    first = wire.query(fetch("t", session_id=0, session_epoch=0))
     assert first.session_id != 0
     fault = broker.fail("Fetch", "OFFSET_OUT_OF_RANGE", topic="t")
-    again = wire.ask(fetch("t", partitions=[], session_id=first.session_id, session_epoch=1))
+    again = wire.query(fetch("t", partitions=[], session_id=first.session_id, session_epoch=1))
     assert (again.error_code, fault.fired) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
-    full = wire.ask(fetch("t", session_id=0, session_epoch=0))
+    full = wire.query(fetch("t", session_id=0, session_epoch=0))
     assert full.responses[0].partitions[0].error_code == 1
     assert fault.fired == 1
 
 
 def test_an_error_of_a_session_is_the_whole_fetchs(broker: Broker, wire: Wire) -> None:
     broker.fail("Fetch", "INVALID_FETCH_SESSION_EPOCH")
-    assert wire.ask(fetch("t")).error_code == 71
+    assert wire.query(fetch("t")).error_code == 71
 
 
 def test_a_request_of_the_control_plane_fails_where_its_answer_has_room(broker: Broker, wire: Wire) -> None:
@@ -179,20 +179,20 @@ def test_a_function_decides_by_what_it_returns(broker: Broker, wire: Wire) -> No
     seen: list[Request] = []
     verdicts = iter([None, "REQUEST_TIMED_OUT", 87, Outcome.DISCONNECT])
 
-    def decide(asked: Request) -> object:
-        seen.append(asked)
+    def decide(requested: Request) -> object:
+        seen.append(requested)
         return next(verdicts)
 
     with broker.intercept("Produce", decide):
         assert [produce_error(wire) for _ in range(3)] == [0, 7, 87]
         wire.send(produce("t", batch_of(b"x")))
         assert wire.is_closed_by_peer()
-    assert [asked.partitions for asked in seen] == [{"t": frozenset({0})}] * 4
+    assert [requested.partitions for requested in seen] == [{"t": frozenset({0})}] * 4
 
 
 def test_a_function_may_answer_itself_and_may_wait(broker: Broker, wire: Wire) -> None:
-    async def decide(asked: Request) -> ListGroupsResponse:
-        assert asked.version == 3
+    async def decide(requested: Request) -> ListGroupsResponse:
+        assert requested.version == 3
         return ListGroupsResponse(groups=[ListedGroup(group_id="invented", protocol_type="consumer")])
 
     with broker.intercept("ListGroups", decide, times=1):
@@ -202,7 +202,7 @@ def test_a_function_may_answer_itself_and_may_wait(broker: Broker, wire: Wire) -
 
 
 def test_what_a_function_raises_reaches_the_test(broker: Broker, wire: Wire) -> None:
-    def decide(asked: Request) -> None:
+    def decide(requested: Request) -> None:
         raise AssertionError("acks was to be 1")
 
     fault = broker.intercept("Produce", decide)
@@ -224,7 +224,7 @@ def test_narrowed_versions_are_advertised_and_served(broker: Broker, wire: Wire)
         assert fresh.is_closed_by_peer()
     broker.limit_versions()
     with Wire(broker.bootstrap_servers) as fresh:
-        assert fresh.ask(fetch("t")).error_code == 0
+        assert fresh.query(fetch("t")).error_code == 0
 
 
 def test_a_client_newer_than_the_narrowed_versions_learns_them(broker: Broker) -> None:

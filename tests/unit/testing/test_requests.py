@@ -18,8 +18,8 @@ def test_recorded_requests_say_what_came_and_when(broker: Broker) -> None:
     with Admin(broker.bootstrap_servers) as admin:
         admin.create_topics(["t"])
     with Wire(broker.bootstrap_servers, client_id="me") as wire, broker.recording() as requests:
-        wire.ask(produce("t", batch_of(b"x"), version=9))
-        wire.ask(fetch("t", version=12))
+        wire.query(produce("t", batch_of(b"x"), version=9))
+        wire.query(fetch("t", version=12))
         wire.call("Heartbeat", 2, group_id="g", generation_id=1, member_id="m")
     one, two, three = requests
     assert [(r.api, r.api_key, r.version, r.client_id, r.correlation_id) for r in requests] == [
@@ -82,7 +82,7 @@ def test_apis_that_name_topics_or_groups_are_known() -> None:
 
 
 def test_topics_and_groups_are_found_wherever_a_version_has_them(broker: Broker) -> None:
-    asked: list[tuple[str, int, dict[str, Any]]] = [
+    requested: list[tuple[str, int, dict[str, Any]]] = [
         ("OffsetFetch", 5, {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [1, 2]}]}),
         (
             "OffsetFetch",
@@ -94,7 +94,7 @@ def test_topics_and_groups_are_found_wherever_a_version_has_them(broker: Broker)
         ),
     ]
     with Wire(broker.bootstrap_servers) as wire, broker.recording() as requests:
-        for name, version, fields in asked:
+        for name, version, fields in requested:
             wire.call(name, version, **fields)
         wire.call(
             "DescribeConfigs", 1, resources=[{"resource_type": 2, "resource_name": "t", "configuration_keys": None}]

@@ -31,17 +31,17 @@ impl Target {
     #[inline(always)]
     fn partition(&self, row: &Row<'_>, batch_size: usize) -> Result<usize, String> {
         let partitions = self.queues.len();
-        let Some(asked) = row.partition else {
+        let Some(requested) = row.partition else {
             let chosen = self.destination.choose(row.key, partitions);
             self.destination.count(&row.record(0, &[]), batch_size);
             return Ok(chosen);
         };
-        if asked < 0 {
-            return Err(format!("partition {asked}: must be at least 0, or null to be chosen"));
+        if requested < 0 {
+            return Err(format!("partition {requested}: must be at least 0, or null to be chosen"));
         }
         let beyond =
-            || self.destination.unknown_partition(asked.try_into().unwrap_or(i32::MAX), partitions).to_string();
-        usize::try_from(asked).ok().filter(|index| *index < partitions).ok_or_else(beyond)
+            || self.destination.unknown_partition(requested.try_into().unwrap_or(i32::MAX), partitions).to_string();
+        usize::try_from(requested).ok().filter(|index| *index < partitions).ok_or_else(beyond)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The fetcher's interface: assigned partitions in, whole received responses out. Its I/O thread is the [`reader`].
 
-mod answers;
 pub mod chunk;
 pub mod chunk_walk;
 pub mod cursor;
@@ -8,6 +7,7 @@ pub mod inbox;
 mod part;
 pub mod reader;
 pub mod received;
+mod responses;
 pub mod state;
 
 use std::sync::Arc;

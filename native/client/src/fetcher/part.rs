@@ -45,7 +45,7 @@ pub struct Part {
     /// Epoch of the leader that the back-off applies to; a leader of a later epoch gets a request at once.
     held_for: LeaderEpoch,
     /// Epoch of the leader known at the last request.
-    pub asked_epoch: LeaderEpoch,
+    pub requested_epoch: LeaderEpoch,
     /// Consecutive failed requests.
     pub failures: u32,
     /// Epoch of the leader that it was last read from; -1 before that.
@@ -71,7 +71,7 @@ impl Part {
             busy: false,
             hold_until: None,
             held_for: NO_LATER,
-            asked_epoch: LeaderEpoch(-1),
+            requested_epoch: LeaderEpoch(-1),
             failures: 0,
             leader_epoch: kept.leader_epoch,
             last_epoch: epoch,
@@ -99,7 +99,7 @@ impl Part {
 
     /// Send no request before the given time to the leader of the last request.
     pub fn hold(&mut self, until: Instant) {
-        (self.hold_until, self.held_for) = (Some(until), self.asked_epoch);
+        (self.hold_until, self.held_for) = (Some(until), self.requested_epoch);
     }
 
     /// The end of the back-off, if it is in the future.
@@ -195,7 +195,7 @@ mod tests {
     fn a_leader_of_a_later_epoch_is_asked_at_once() {
         let (mut part, now) = (part(0, -1), Instant::now());
         let until = now + Duration::from_secs(1);
-        part.asked_epoch = LeaderEpoch(4);
+        part.requested_epoch = LeaderEpoch(4);
         part.hold(until);
         assert_eq!((Some(until), None), (part.held(Some(leader(1, 4)), now), part.held(Some(leader(2, 5)), now)));
         part.rest_until(until);

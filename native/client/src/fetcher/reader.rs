@@ -20,7 +20,7 @@ use crate::network::{Event, Network, Target, Wait};
 use pybroker_record::{LeaderEpoch, PartitionIndex};
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState, names_by_id};
 use pybroker_wire::frame::RESPONSE_BODY;
-use pybroker_wire::list_offsets::{self, AskedOffset};
+use pybroker_wire::list_offsets::{self, RequestedOffset};
 use pybroker_wire::{ErrorCode, TopicRef};
 
 /// The longest sleep; every event wakes the thread earlier.
@@ -59,7 +59,7 @@ impl Reader {
         while !self.shared.closed.load(Ordering::Acquire) {
             self.take_change();
             let now = Instant::now();
-            let wake_at = self.ask(now);
+            let wake_at = self.query(now);
             let (shared, had_room) = (Arc::clone(&self.shared), self.shared.has_room());
             let news = || {
                 let closed = shared.closed.load(Ordering::Acquire);
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// Send the requests that are due; returns when the next check is due.
-    fn ask(&mut self, now: Instant) -> Instant {
+    fn query(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
         let room = self.shared.has_room();
         // ListOffsets is sent before Fetch: a broker handles one request of a connection at a time.
@@ -124,7 +124,7 @@ impl Reader {
         }
         for ((fetch, node), parts) in by_node {
             if self.network.ready(node, now) && self.network.in_flight(node) == 0 {
-                if fetch { self.ask_records(node, parts, now) } else { self.ask_offsets(node, parts, now) }
+                if fetch { self.query_records(node, parts, now) } else { self.query_offsets(node, parts, now) }
             }
         }
         wake_at
@@ -142,7 +142,7 @@ impl Reader {
         }
     }
 
-    fn ask_records(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
+    fn query_records(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
         let target = match self.fetch_target(node, &parts) {
             Ok(target) => target,
             Err(error) => return self.refuse(parts, error, now),
@@ -154,7 +154,7 @@ impl Reader {
         parts.sort_by_key(|i| {
             (self.parts[*i].topic != self.parts[first].topic, Arc::clone(&self.parts[*i].topic), *i < first, *i)
         });
-        let partitions = parts.iter().filter_map(|i| self.asked(*i, node, by_id)).collect();
+        let partitions = parts.iter().filter_map(|i| self.requested(*i, node, by_id)).collect();
         let config = &self.shared.config;
         let request = FetchRequest {
             replica: ReplicaState::CONSUMER,
@@ -175,7 +175,7 @@ impl Reader {
             self.parts[*index].busy = true;
         }
         let token = Token::Fetch { parts: self.marks(&parts) };
-        self.network.ask(target, token, wait, now, |out| request.write(out, target.version));
+        self.network.query(target, token, wait, now, |out| request.write(out, target.version));
     }
 
     fn marks(&self, parts: &[usize]) -> Vec<Mark> {
@@ -188,11 +188,11 @@ impl Reader {
         self.network.target(node, if parts.iter().all(has_id) { FETCH } else { FETCH_BY_NAME })
     }
 
-    fn asked(&mut self, index: usize, node: NodeId, by_id: bool) -> Option<FetchPartition> {
+    fn requested(&mut self, index: usize, node: NodeId, by_id: bool) -> Option<FetchPartition> {
         let part = &mut self.parts[index];
         let Start::Offset(offset) = part.start else { return None };
         let leader = self.network.cluster.leader(&part.topic, part.index)?;
-        part.asked_epoch = leader.epoch;
+        part.requested_epoch = leader.epoch;
         let topic = part.name(self.network.cluster.topic_id(&part.topic).filter(|_| by_id));
         // The broker does not compare epochs for a caller that checks positions at a new leader itself. Nor does a follower,
         // which may lack records that the leader has returned.
@@ -208,29 +208,29 @@ impl Reader {
         })
     }
 
-    fn ask_offsets(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
+    fn query_offsets(&mut self, node: NodeId, mut parts: Vec<usize>, now: Instant) {
         let target = match self.network.target(node, LIST_OFFSETS) {
             Ok(target) => target,
             Err(error) => return self.refuse(parts, error, now),
         };
         parts.sort_unstable();
-        let asked = parts.iter().map(|i| &self.parts[*i]).filter_map(|part| match part.start {
+        let requested = parts.iter().map(|i| &self.parts[*i]).filter_map(|part| match part.start {
             Start::Time(timestamp) => {
-                Some(AskedOffset { topic: TopicRef::Name(Arc::clone(&part.topic)), index: part.index, timestamp })
+                Some(RequestedOffset { topic: TopicRef::Name(Arc::clone(&part.topic)), index: part.index, timestamp })
             }
             Start::Offset(_) => None,
         });
-        let asked: Vec<AskedOffset> = asked.collect();
+        let requested: Vec<RequestedOffset> = requested.collect();
         let read_committed = self.shared.config.read_committed;
         let wait = Wait::of(self.shared.config.connection.request_timeout);
         for index in &parts {
             let part = &mut self.parts[*index];
             let leader = self.network.cluster.leader(&part.topic, part.index);
-            (part.busy, part.asked_epoch) = (true, leader.map_or(LeaderEpoch(-1), |leader| leader.epoch));
+            (part.busy, part.requested_epoch) = (true, leader.map_or(LeaderEpoch(-1), |leader| leader.epoch));
         }
         let token = Token::Offsets { parts: self.marks(&parts) };
-        self.network.ask(target, token, wait, now, |out| {
-            list_offsets::write_request(out, target.version, read_committed, &asked);
+        self.network.query(target, token, wait, now, |out| {
+            list_offsets::write_request(out, target.version, read_committed, &requested);
         });
     }
 
@@ -248,24 +248,24 @@ impl Reader {
             Event::Metadata => self.leave_silent(now),
             Event::Failed { token: Token::Fetch { parts } | Token::Offsets { parts }, .. } => {
                 self.network.cluster.stale = true;
-                for index in self.answered(&parts) {
+                for index in self.responded(&parts) {
                     if !self.parts[index].leave_preferred() {
                         self.hold(index, now);
                     }
                 }
             }
-            Event::Answered { token: Token::Fetch { parts }, node, version, frame: Some(frame) } => {
-                let parts = self.answered(&parts);
+            Event::Responded { token: Token::Fetch { parts }, node, version, frame: Some(frame) } => {
+                let parts = self.responded(&parts);
                 self.take_records(node, version, frame, &parts, now);
             }
-            Event::Answered { token: Token::Offsets { parts }, node, version, frame: Some(frame) } => {
-                let parts = self.answered(&parts);
+            Event::Responded { token: Token::Offsets { parts }, node, version, frame: Some(frame) } => {
+                let parts = self.responded(&parts);
                 match list_offsets::parse_response(frame.bytes(), RESPONSE_BODY, version) {
-                    Ok(answers) => answers.iter().for_each(|answer| self.take_offset(answer, &parts, now)),
+                    Ok(responses) => responses.iter().for_each(|response| self.take_offset(response, &parts, now)),
                     Err(e) => self.malformed(node, LIST_OFFSETS.name, &e.to_string(), parts, now),
                 }
             }
-            Event::Answered { frame: None, .. } => {}
+            Event::Responded { frame: None, .. } => {}
         }
     }
 
@@ -290,7 +290,7 @@ impl Reader {
     }
 
     /// Return the partitions of a completed request, without those that have changed since.
-    fn answered(&mut self, marks: &[Mark]) -> Vec<usize> {
+    fn responded(&mut self, marks: &[Mark]) -> Vec<usize> {
         let places: Vec<usize> = marks.iter().filter_map(|mark| self.places.get(mark).copied()).collect();
         places.iter().for_each(|i| self.parts[*i].busy = false);
         places

@@ -43,11 +43,11 @@ pub struct Cluster {
     /// Topics of the next Metadata request.
     wanted: FxHashSet<String>,
     /// When the last response arrived.
-    pub answered_at: Option<Instant>,
+    pub responded_at: Option<Instant>,
     /// Whether metadata is needed, for an error since the last request.
     pub stale: bool,
     /// Whether a topic is wanted that was not in the last request.
-    pub unasked: bool,
+    pub not_requested: bool,
     /// The number of leader changes of known partitions; a new epoch of the same leader counts too.
     pub leader_changes: u64,
 }
@@ -57,7 +57,7 @@ impl Cluster {
     pub fn want(&mut self, topic: &str) {
         if !self.wanted.contains(topic) {
             self.wanted.insert(topic.to_owned());
-            (self.stale, self.unasked) = (true, true);
+            (self.stale, self.not_requested) = (true, true);
         }
     }
 
@@ -65,7 +65,7 @@ impl Cluster {
     pub fn want_only<'a>(&mut self, topics: impl Iterator<Item = &'a str>) {
         let wanted: FxHashSet<String> = topics.map(str::to_owned).collect();
         let grown = !wanted.is_subset(&self.wanted);
-        (self.stale, self.unasked) = (self.stale | grown, self.unasked | grown);
+        (self.stale, self.not_requested) = (self.stale | grown, self.not_requested | grown);
         self.wanted = wanted;
     }
 
@@ -127,12 +127,12 @@ impl Cluster {
     }
 
     /// Apply a response. Topics that it does not contain keep their state.
-    pub fn apply(&mut self, answer: &MetadataResponse, now: Instant) {
-        if !answer.brokers.is_empty() {
-            self.servers = answer.brokers.iter().map(|b| (b.id, format_server(&b.host, b.port))).collect();
+    pub fn apply(&mut self, response: &MetadataResponse, now: Instant) {
+        if !response.brokers.is_empty() {
+            self.servers = response.brokers.iter().map(|b| (b.id, format_server(&b.host, b.port))).collect();
         }
         let mut missing = false;
-        for topic in &answer.topics {
+        for topic in &response.topics {
             let known = self.topics.entry(topic.name.clone()).or_default();
             known.error_code = topic.error;
             if topic.error != ErrorCode::NONE {
@@ -161,15 +161,15 @@ impl Cluster {
                 known.leaders[index] = leader;
             }
         }
-        self.answered_at = Some(now);
+        self.responded_at = Some(now);
         // Sending a request cleared this; topics added since have to be requested again.
         self.stale |= missing;
     }
 }
 
 /// The later of the known leader and the leader in a response.
-fn latest(before: Option<Leader>, answered: &PartitionMetadata) -> Option<Leader> {
-    let (node, epoch) = (answered.leader.0, answered.leader_epoch);
+fn latest(before: Option<Leader>, responded: &PartitionMetadata) -> Option<Leader> {
+    let (node, epoch) = (responded.leader.0, responded.leader_epoch);
     match before {
         Some(before) if epoch.0 >= 0 && epoch < before.epoch => Some(before),
         _ => (node >= 0).then_some(Leader { node, epoch }),
@@ -214,7 +214,7 @@ mod tests {
             leader: BrokerId(leader),
             leader_epoch: LeaderEpoch(3),
         };
-        let mut answer = MetadataResponse {
+        let mut response = MetadataResponse {
             brokers: vec![BrokerMetadata { id: 1, host: "::1".into(), port: 9092 }],
             topics: vec![TopicMetadata {
                 error: ErrorCode::NONE,
@@ -224,17 +224,17 @@ mod tests {
             }],
             error: ErrorCode::NONE,
         };
-        cluster.apply(&answer, Instant::now());
+        cluster.apply(&response, Instant::now());
         assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(3) }), cluster.leader("t", 0));
         assert_eq!((None, true), (cluster.leader("t", 1), cluster.stale));
-        answer.topics[0].partitions[0].leader = BrokerId(1);
+        response.topics[0].partitions[0].leader = BrokerId(1);
         cluster.stale = false;
-        cluster.apply(&answer, Instant::now());
+        cluster.apply(&response, Instant::now());
         assert!(!cluster.stale && cluster.leader("t", 1).is_some() && cluster.leader("t", 2).is_none());
         assert_eq!("[::1]:9092", cluster.servers[&1]);
     }
 
-    fn answered_leader(id: u8, leader: i32, epoch: i32) -> MetadataResponse {
+    fn responded_leader(id: u8, leader: i32, epoch: i32) -> MetadataResponse {
         let broker = |id| BrokerMetadata { id, host: "h".into(), port: 9092 };
         let partition = PartitionMetadata {
             error: ErrorCode::NONE,
@@ -262,12 +262,12 @@ mod tests {
     fn a_leader_of_a_later_epoch_is_not_given_up_for_an_earlier_one() {
         let mut cluster = Cluster::default();
         let now = Instant::now();
-        cluster.apply(&answered_leader(7, 1, 5), now);
+        cluster.apply(&responded_leader(7, 1, 5), now);
         assert!(cluster.take_hint("t", 0, hint(2, 6)) && cluster.leads_elsewhere("t", 0, 1));
-        cluster.apply(&answered_leader(7, 1, 5), now);
+        cluster.apply(&responded_leader(7, 1, 5), now);
         assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(6) }), cluster.leader("t", 0));
         assert!(!cluster.take_hint("t", 0, hint(1, 6)), "the same epoch is no news");
-        cluster.apply(&answered_leader(7, 1, 7), now);
+        cluster.apply(&responded_leader(7, 1, 7), now);
         assert_eq!((1, 2), (cluster.leader("t", 0).unwrap().node, cluster.leader_changes));
     }
 
@@ -275,10 +275,10 @@ mod tests {
     fn an_index_beyond_the_partitions_of_its_topic_is_none() {
         let mut cluster = Cluster::default();
         for index in [1, 2_000_000_000, i32::MAX, -1, i32::MIN] {
-            let mut answer = answered_leader(7, 1, 5);
-            let other = PartitionMetadata { index: PartitionIndex(index), ..answer.topics[0].partitions[0].clone() };
-            answer.topics[0].partitions = vec![other];
-            cluster.apply(&answer, Instant::now());
+            let mut response = responded_leader(7, 1, 5);
+            let other = PartitionMetadata { index: PartitionIndex(index), ..response.topics[0].partitions[0].clone() };
+            response.topics[0].partitions = vec![other];
+            cluster.apply(&response, Instant::now());
             assert_eq!((None, None), (cluster.leader("t", 0), cluster.leader("t", index)));
         }
     }
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_leader_that_cannot_be_found_is_no_help() {
         let mut cluster = Cluster::default();
-        cluster.apply(&answered_leader(7, 1, 5), Instant::now());
+        cluster.apply(&responded_leader(7, 1, 5), Instant::now());
         assert!(!cluster.take_hint("t", 0, hint(3, 6)) && !cluster.take_hint("t", 1, hint(2, 6)));
         let endpoint = BrokerEndpoint { id: 3, host: "::1".into(), port: 9094, rack: None };
         cluster.take_endpoints(&[endpoint]);
@@ -297,14 +297,14 @@ mod tests {
     #[test]
     fn a_topic_made_anew_begins_with_its_own_epochs() {
         let mut cluster = Cluster::default();
-        cluster.apply(&answered_leader(7, 1, 5), Instant::now());
-        cluster.apply(&answered_leader(8, 2, 0), Instant::now());
+        cluster.apply(&responded_leader(7, 1, 5), Instant::now());
+        cluster.apply(&responded_leader(8, 2, 0), Instant::now());
         assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
-        let mut gone = answered_leader(0, 1, 0);
+        let mut gone = responded_leader(0, 1, 0);
         gone.topics[0].error = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-        cluster.apply(&answered_leader(0, 1, 9), Instant::now());
+        cluster.apply(&responded_leader(0, 1, 9), Instant::now());
         cluster.apply(&gone, Instant::now());
-        cluster.apply(&answered_leader(0, 1, 0), Instant::now());
+        cluster.apply(&responded_leader(0, 1, 0), Instant::now());
         assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
     }
 }

@@ -65,7 +65,7 @@ pub struct Pending<T> {
     /// False for Produce with acks=0: complete when it is written.
     pub expects_response: bool,
     /// When it was queued, for requests whose latency is measured.
-    pub asked_at: Option<Instant>,
+    pub requested_at: Option<Instant>,
     /// When the broker counts as silent without a response.
     pub silent_at: Instant,
     /// Position of the request's end in this connection's output.
@@ -346,7 +346,16 @@ fn not_kafka(size: [u8; 4]) -> String {
 impl<T> Pending<T> {
     /// A request to be queued.
     pub fn new(token: T, version: i16, correlation_id: i32, deadline: Instant, expects_response: bool) -> Self {
-        Self { token, version, correlation_id, deadline, expects_response, asked_at: None, silent_at: deadline, end: 0 }
+        Self {
+            token,
+            version,
+            correlation_id,
+            deadline,
+            expects_response,
+            requested_at: None,
+            silent_at: deadline,
+            end: 0,
+        }
     }
 }
 

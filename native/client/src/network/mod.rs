@@ -4,11 +4,11 @@
 //! of its request. The I/O thread calls [`Network::poll`], the only place where it sleeps.
 
 pub mod apis;
-mod asking;
 pub mod cluster;
 pub mod connection;
 mod link;
-mod metadata_asking;
+mod metadata_refresh;
+mod metadata_request;
 mod mismatches;
 pub mod pool;
 pub mod request;
@@ -24,10 +24,10 @@ use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::apis::{API_VERSIONS, Api, FETCH};
-use self::asking::Asking;
 use self::cluster::{Cluster, NodeId};
 use self::connection::{Connection, Frame, Pending};
 use self::link::{Link, Purpose};
+use self::metadata_request::MetadataRequestState;
 use self::pool::BufferPool;
 use self::request::{Encoded, Segment};
 use self::standing::{Suspicion, host, refused, resolve};
@@ -46,7 +46,7 @@ const SOFTWARE: ClientSoftware<'static> = ClientSoftware { name: "pybroker", ver
 #[derive(Debug)]
 pub enum Event<T> {
     /// A response; for requests without one, `frame` is `None` and the request is written.
-    Answered { node: NodeId, token: T, version: i16, frame: Option<Frame> },
+    Responded { node: NodeId, token: T, version: i16, frame: Option<Frame> },
     /// The request failed.
     Failed { token: T, error: ClientError },
     /// The cluster's metadata was updated.
@@ -96,7 +96,7 @@ pub struct Network<T> {
     pool: Arc<BufferPool>,
     counters: Arc<Counters>,
     next_correlation_id: i32,
-    asking: Asking,
+    metadata_request: MetadataRequestState,
     /// The last connection failure, for messages.
     pub last_failure: Option<ClientError>,
     /// The failure of the last connection if authentication failed: waiting longer is useless.
@@ -116,7 +116,7 @@ impl<T> Network<T> {
             pool,
             counters: Arc::clone(counters),
             next_correlation_id: 1,
-            asking: Asking::default(),
+            metadata_request: MetadataRequestState::default(),
             last_failure: None,
             refusal: None,
         }
@@ -176,16 +176,16 @@ impl<T> Network<T> {
     }
 
     /// Send a request whose body `write` appends; the node must be ready. The broker may delay the response for `wait.held`.
-    pub fn ask(&mut self, target: Target, token: T, wait: Wait, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn query(&mut self, target: Target, token: T, wait: Wait, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
         self.request(target, Purpose::Caller(token), wait, now, write);
     }
 
     /// Send an encoded request.
-    pub fn send(&mut self, target: Target, request: Encoded, token: T, answered: bool, deadline: Instant) {
+    pub fn send(&mut self, target: Target, request: Encoded, token: T, responded: bool, deadline: Instant) {
         let Encoded { correlation_id, segments } = request;
-        let mut pending = Pending::new(Purpose::Caller(token), target.version, correlation_id, deadline, answered);
+        let mut pending = Pending::new(Purpose::Caller(token), target.version, correlation_id, deadline, responded);
         let now = Instant::now();
-        pending.asked_at = Some(now);
+        pending.requested_at = Some(now);
         pending.silent_at = now + self.config.retry_backoff_max;
         self.enqueue(target.node, segments, pending);
     }
@@ -211,7 +211,7 @@ impl<T> Network<T> {
         let head = NewRequest { api_key: target.api.key, api_version: target.version, correlation_id, client_id };
         let Encoded { segments, .. } = request::encode(head, write);
         let mut pending = Pending::new(purpose, target.version, correlation_id, now + wait.longest, true);
-        pending.asked_at = (target.api.key == FETCH.key).then_some(now);
+        pending.requested_at = (target.api.key == FETCH.key).then_some(now);
         pending.silent_at = now + wait.held + self.config.retry_backoff_max;
         self.enqueue(target.node, segments, pending);
     }
@@ -345,10 +345,10 @@ impl<T> Network<T> {
             let bytes = frame.bytes().len() as u64;
             self.counters.add(Total::Responses, 1);
             self.counters.add(Total::BytesIn, bytes);
-            if let Some(asked_at) = pending.asked_at {
-                self.counters.answered(now.saturating_duration_since(asked_at), bytes);
+            if let Some(requested_at) = pending.requested_at {
+                self.counters.responded(now.saturating_duration_since(requested_at), bytes);
             }
-            self.take_answer(node, pending, frame, now, events);
+            self.take_response(node, pending, frame, now, events);
         }
         if let Err(failure) = result {
             let error = self.broken(node, &failure);
@@ -356,7 +356,7 @@ impl<T> Network<T> {
         }
     }
 
-    fn take_answer(
+    fn take_response(
         &mut self,
         node: NodeId,
         pending: Pending<Purpose<T>>,
@@ -372,7 +372,7 @@ impl<T> Network<T> {
         }
         match pending.token {
             Purpose::Caller(token) => {
-                events.push(Event::Answered { node, token, version, frame: Some(frame) });
+                events.push(Event::Responded { node, token, version, frame: Some(frame) });
             }
             Purpose::Metadata => self.take_metadata(node, version, &frame, now, events),
             Purpose::Probe => self.take_probe(node, &frame, now, events),
@@ -431,7 +431,7 @@ impl<T> Network<T> {
                 }
             }
         }
-        self.forget_asked(node);
+        self.forget_requested(node);
         self.count_failure(node, error, now);
     }
 
@@ -463,7 +463,7 @@ impl<T> Network<T> {
 fn pop_written<T>(node: NodeId, link: &mut Link<T>, events: &mut Vec<Event<T>>) {
     while let Some(pending) = link.connection.pop_unanswered() {
         if let Purpose::Caller(token) = pending.token {
-            events.push(Event::Answered { node, token, version: pending.version, frame: None });
+            events.push(Event::Responded { node, token, version: pending.version, frame: None });
         }
     }
 }

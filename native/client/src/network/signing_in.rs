@@ -35,7 +35,7 @@ impl<T> Network<T> {
             link.renews_at = None;
         }
         let write = |out: &mut Vec<u8>| sasl::write_handshake(out, credentials.mechanism());
-        self.ask_to_sign_in(node, SASL_HANDSHAKE, Purpose::Mechanism, now, events, write);
+        self.request_sign_in(node, SASL_HANDSHAKE, Purpose::Mechanism, now, events, write);
         true
     }
 
@@ -49,7 +49,7 @@ impl<T> Network<T> {
         self.links.values().filter_map(|link| link.renews_at).min()
     }
 
-    fn ask_to_sign_in(
+    fn request_sign_in(
         &mut self,
         node: NodeId,
         api: Api,
@@ -67,7 +67,7 @@ impl<T> Network<T> {
     fn send_token(&mut self, node: NodeId, token: &[u8], now: Instant, events: &mut Vec<Event<T>>) {
         let version = self.target(node, SASL_AUTHENTICATE).map_or(0, |target| target.version);
         let write = |out: &mut Vec<u8>| sasl::write_authenticate(out, version, token);
-        self.ask_to_sign_in(node, SASL_AUTHENTICATE, Purpose::Token, now, events, write);
+        self.request_sign_in(node, SASL_AUTHENTICATE, Purpose::Token, now, events, write);
     }
 
     /// Handle the response to SaslHandshake.
@@ -108,23 +108,23 @@ impl<T> Network<T> {
     ) {
         let Some(link) = self.links.get_mut(&node) else { return };
         let Some(SigningIn::Tokens(exchange)) = &mut link.signing_in else { return };
-        let answer = match SaslAuthenticateResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
-            Ok(answer) => answer,
+        let response = match SaslAuthenticateResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
+            Ok(response) => response,
             Err(error) => {
                 let detail = format!("unreadable SaslAuthenticate response: {error}");
                 return self.refuse_to_go_on(node, detail, now, events);
             }
         };
-        if answer.error != ErrorCode::NONE {
+        if response.error != ErrorCode::NONE {
             let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
-            let words = answer.message.unwrap_or_else(|| answer.error.to_string());
+            let words = response.message.unwrap_or_else(|| response.error.to_string());
             return self.refuse_to_go_on(node, format!("{words}{said}"), now, events);
         }
-        match exchange.step(answer.token) {
+        match exchange.step(response.token) {
             Ok(Step::Send(token)) => self.send_token(node, &token, now, events),
             Ok(Step::Done) => {
                 link.signing_in = None;
-                let lifetime = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
+                let lifetime = u64::try_from(response.session_lifetime_ms).unwrap_or(0);
                 let mut seed = self.next_correlation_id as u64;
                 let share = RENEWED_FROM + split_mix(&mut seed) % RENEWED_WITHIN;
                 let lasts = Duration::from_millis(lifetime / 100 * share + lifetime % 100 * share / 100);

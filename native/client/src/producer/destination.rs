@@ -54,7 +54,7 @@ pub struct Directory {
     /// Error codes of topics whose metadata has no partitions.
     pub refused: FxHashMap<String, ErrorCode>,
     /// Topics to add to the sender's next metadata request.
-    pub asked: Vec<String>,
+    pub requested: Vec<String>,
 }
 
 impl Destination {
@@ -129,9 +129,9 @@ impl Destination {
 
 impl Directory {
     /// Request the metadata of a topic from the sender.
-    pub fn ask(&mut self, topic: &str) {
-        if !self.asked.iter().any(|asked| asked == topic) {
-            self.asked.push(topic.to_owned());
+    pub fn query(&mut self, topic: &str) {
+        if !self.requested.iter().any(|requested| requested == topic) {
+            self.requested.push(topic.to_owned());
         }
     }
 

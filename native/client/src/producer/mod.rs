@@ -92,7 +92,7 @@ impl Producer {
         if let Some(known) = directory.known.get(topic) {
             return Ok(Arc::clone(known));
         }
-        directory.ask(topic);
+        directory.query(topic);
         self.shared.waker.wake();
         let began = Instant::now();
         let deadline = began + self.shared.config.max_block;
@@ -130,7 +130,7 @@ impl Producer {
         if let Some(refusal) = self.shared.refusal.lock().clone() {
             return Err(refusal);
         }
-        directory.ask(topic);
+        directory.query(topic);
         drop(directory);
         self.shared.waker.wake();
         Ok(None)

@@ -46,7 +46,7 @@ pub struct Sender {
     pub(super) identity: Option<ProducerIdentity>,
     /// The error that ended a producer that has to keep its identity.
     pub(super) ended: Option<ClientError>,
-    identity_asked: bool,
+    identity_requested: bool,
     /// Consecutive failed requests for an identity, and the end of the back-off before the next one.
     identity_failures: u32,
     identity_hold: Option<Instant>,
@@ -78,7 +78,7 @@ impl Sender {
             queue_of: FxHashMap::default(),
             identity,
             ended: None,
-            identity_asked: false,
+            identity_requested: false,
             identity_failures: 0,
             identity_hold: None,
             acknowledged_at: None,
@@ -104,7 +104,7 @@ impl Sender {
             let seen = self.last_stop;
             let news = || {
                 shared.accumulator.has_news()
-                    || !shared.directory.lock().asked.is_empty()
+                    || !shared.directory.lock().requested.is_empty()
                     || shared.transactions.has_news(seen)
             };
             self.network.poll(wake_at, &mut events, news);
@@ -118,8 +118,8 @@ impl Sender {
     }
 
     fn take_news(&mut self) {
-        let asked = std::mem::take(&mut self.shared.directory.lock().asked);
-        for topic in &asked {
+        let requested = std::mem::take(&mut self.shared.directory.lock().requested);
+        for topic in &requested {
             self.network.cluster.want(topic);
             self.network.cluster.stale = true;
         }
@@ -160,7 +160,7 @@ impl Sender {
             self.fail_waiting(&error);
             return wake_at;
         }
-        if self.identity.is_none() && !self.ask_identity(now) {
+        if self.identity.is_none() && !self.query_identity(now) {
             return self.identity_hold.map_or(wake_at, |hold| wake_at.min(hold));
         }
         loop {
@@ -269,8 +269,8 @@ impl Sender {
         }
         self.in_flight += 1;
         let deadline = now + config.connection.request_timeout;
-        let (token, answered) = (Token::Produce(taken), config.acks != 0);
-        self.network.send(target, request, token, answered, deadline);
+        let (token, responded) = (Token::Produce(taken), config.acks != 0);
+        self.network.send(target, request, token, responded, deadline);
         true
     }
 
@@ -330,7 +330,7 @@ impl Sender {
                 self.publish_topics();
                 self.leave_silent(now);
             }
-            Event::Answered { token: Token::Produce(batches), version, frame, node } => {
+            Event::Responded { token: Token::Produce(batches), version, frame, node } => {
                 self.returned(&batches);
                 self.settle(node, batches, version, frame, now);
             }
@@ -341,8 +341,8 @@ impl Sender {
                     self.retry(queue, batch, error.clone(), now);
                 }
             }
-            Event::Answered { token: Token::Identity, version, frame, .. } => {
-                self.identity_asked = false;
+            Event::Responded { token: Token::Identity, version, frame, .. } => {
+                self.identity_requested = false;
                 match frame.map(|f| InitProducerIdResponse::parse(f.bytes(), RESPONSE_BODY, version)) {
                     Some(Ok(InitProducerIdResponse { error: ErrorCode::NONE, identity })) => {
                         self.take_identity(identity)
@@ -362,7 +362,7 @@ impl Sender {
                 }
             }
             Event::Failed { token: Token::Identity, .. } => {
-                self.identity_asked = false;
+                self.identity_requested = false;
                 self.hold_identity(now);
             }
         }
@@ -413,17 +413,17 @@ impl Sender {
 
     /// Request an identity; returns false, as there is none yet. Waits until no batch is in flight, so that no batch of the
     /// old identity can arrive after one of the new.
-    fn ask_identity(&mut self, now: Instant) -> bool {
-        if self.identity_asked || self.in_flight > 0 || self.identity_hold.is_some_and(|hold| hold > now) {
+    fn query_identity(&mut self, now: Instant) -> bool {
+        if self.identity_requested || self.in_flight > 0 || self.identity_hold.is_some_and(|hold| hold > now) {
             return false;
         }
         let Some(node) = self.network.any_ready(now) else { return false };
         match self.network.target(node, INIT_PRODUCER_ID) {
             Ok(target) => {
-                self.identity_asked = true;
+                self.identity_requested = true;
                 let wait = Wait::of(self.shared.config.connection.request_timeout);
                 let write = |out: &mut Vec<u8>| init_producer_id::write_request(out, target.version);
-                self.network.ask(target, Token::Identity, wait, now, write);
+                self.network.query(target, Token::Identity, wait, now, write);
             }
             Err(error) => {
                 self.fail_waiting(&error);

@@ -73,7 +73,7 @@ impl Sender {
         let topic = self.queues[queue].waiting.topic.to_string();
         let hint = produced.current_leader;
         let is_known = hint.is_some_and(|leader| self.network.cluster.take_hint(&topic, produced.index, leader));
-        if code.asks_for_metadata() && !is_known {
+        if code.requests_metadata() && !is_known {
             self.network.cluster.stale = true;
         }
         let error = ClientError::Broker { topic, partition: produced.index, code, message: message(produced) };

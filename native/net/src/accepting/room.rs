@@ -58,7 +58,7 @@ pub struct ListenerCounts {
 
 /// The counts of one listener since the start.
 #[derive(Debug, Default)]
-struct Came {
+struct Arrivals {
     accepted: u64,
     waited_ms: u64,
     addresses_waited_ms: u64,
@@ -76,7 +76,7 @@ struct OfAddress {
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
-    came: FxHashMap<Arc<str>, Came>,
+    came: FxHashMap<Arc<str>, Arrivals>,
     of_listener: FxHashMap<Arc<str>, usize>,
     of_address: FxHashMap<IpAddr, usize>,
     rate: ConnectionRate,
@@ -254,7 +254,7 @@ impl Counts {
         if wait > 0 { Admission::Later(wait) } else { Admission::Now }
     }
 
-    fn came(&mut self, listener: &Arc<str>) -> &mut Came {
+    fn came(&mut self, listener: &Arc<str>) -> &mut Arrivals {
         self.came.entry(Arc::clone(listener)).or_default()
     }
 

@@ -8,7 +8,7 @@
 use crate::connection::Connection;
 use crate::connection::identity::Authentication;
 use crate::connection::response::Response;
-use crate::connection::slot::Asked;
+use crate::connection::slot::Requested;
 use pybroker_wire::frame::RequestHead;
 use pybroker_wire::sasl::SaslAuthenticateResponse;
 use pybroker_wire::{ApiKey, ErrorCode};
@@ -32,22 +32,22 @@ pub fn message(token: &[u8]) -> Vec<u8> {
 
 /// The control plane's response in its wire form. After the response to a handshake of version 0, the connection's frames
 /// are bare tokens.
-pub fn answer(connection: &mut Connection, asked: Asked, payload: &[u8]) -> Response {
-    if asked.bare {
+pub fn respond(connection: &mut Connection, requested: Requested, payload: &[u8]) -> Response {
+    if requested.bare {
         return token_of(payload).map_or_else(Response::nothing, Response::bare);
     }
     let is_taken = payload.starts_with(&[0, 0]);
     let before = matches!(connection.accepted.authentication, Authentication::Awaited);
-    if asked.api_key == ApiKey::SASL_HANDSHAKE && asked.api_version == VERSION && is_taken && before {
+    if requested.api_key == ApiKey::SASL_HANDSHAKE && requested.api_version == VERSION && is_taken && before {
         connection.become_proved(Authentication::Tokens);
     }
-    Response::from_payload(asked.correlation_id, payload)
+    Response::from_payload(requested.correlation_id, payload)
 }
 
 /// The token in a response to SaslAuthenticate; `None` for a rejection.
 fn token_of(payload: &[u8]) -> Option<&[u8]> {
-    let answer = SaslAuthenticateResponse::parse(payload, 0, VERSION).ok()?;
-    (answer.error == ErrorCode::NONE).then_some(answer.token)
+    let reply = SaslAuthenticateResponse::parse(payload, 0, VERSION).ok()?;
+    (reply.error == ErrorCode::NONE).then_some(reply.token)
 }
 
 #[cfg(test)]

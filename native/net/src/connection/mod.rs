@@ -24,7 +24,7 @@ use crate::accepting::accepted::Accepted;
 use crate::connection::identity::Authentication;
 use crate::connection::read_state::ReadState;
 use crate::connection::response::{Progress, Response};
-pub use crate::connection::slot::{Asked, Closing, Parked, Slot, Unanswered};
+pub use crate::connection::slot::{Closing, Parked, Requested, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
 use crate::data_plane::events::ControlRequest;
 use crate::hot_path::{HotPathApi, Rights, Who};
@@ -41,7 +41,7 @@ const READ_BYTES: usize = 16 << 10;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 /// The most unsent responses whose times are kept; further responses of a slow peer are not timed.
-const TIMED_ANSWERS: usize = 1024;
+const TIMED_RESPONSES: usize = 1024;
 
 /// The first epoll interest: readable bytes, and the peer's close, which is reported even if nothing is read.
 pub const FIRST_INTEREST: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
@@ -195,7 +195,7 @@ impl Connection {
         match self.closing {
             None => false,
             Some(Closing::WhenWritten) => self.out_bytes == 0,
-            Some(Closing::WhenAnswered) => self.out_bytes == 0 && self.slots.is_empty(),
+            Some(Closing::WhenResponded) => self.out_bytes == 0 && self.slots.is_empty(),
         }
     }
 
@@ -332,8 +332,8 @@ impl Connection {
     }
 
     /// Queues the response to the next request at once.
-    pub fn answer_next(&mut self, response: Response, mut times: RequestTimes) {
-        times.answered(self.now_ns, response.throttle_ns(self.now_ns));
+    pub fn respond_next(&mut self, response: Response, mut times: RequestTimes) {
+        times.responded(self.now_ns, response.throttle_ns(self.now_ns));
         self.metering.mute(response.muted_until());
         self.memory += response.memory();
         if self.slots.is_empty() {
@@ -353,7 +353,7 @@ impl Connection {
         }
     }
 
-    /// Takes a waiting request out of its slot. The slot keeps its position until [`Connection::answer`] fills it.
+    /// Takes a waiting request out of its slot. The slot keeps its position until [`Connection::respond`] fills it.
     pub fn take_out(&mut self, request: u64) -> Option<Slot> {
         let slot = self.slot_mut(request)?;
         let api = match slot {
@@ -376,7 +376,7 @@ impl Connection {
     }
 
     /// Fills a request's slot with its response, and queues the responses that are ready at the front.
-    pub fn answer(&mut self, request: u64, response: Response) {
+    pub fn respond(&mut self, request: u64, response: Response) {
         if self.control == Some(request) {
             self.control = None;
             self.muted = false;
@@ -386,8 +386,8 @@ impl Connection {
         let at = usize::try_from(request.wrapping_sub(self.first)).unwrap_or(usize::MAX);
         if let Some(Request { slot, times }) = self.slots.get_mut(at) {
             match (&*slot, &self.steps) {
-                (Slot::Control(_) | Slot::Held(_), Some(steps)) => times.answered_above(now, steps),
-                _ => times.answered(now, response.throttle_ns(now)),
+                (Slot::Control(_) | Slot::Held(_), Some(steps)) => times.responded_above(now, steps),
+                _ => times.responded(now, response.throttle_ns(now)),
             }
             *slot = Slot::Ready(response);
             self.memory += memory;
@@ -427,7 +427,7 @@ impl Connection {
         }
         self.out_bytes += response.size();
         self.queued += response.size();
-        if self.timed.len() < TIMED_ANSWERS {
+        if self.timed.len() < TIMED_RESPONSES {
             self.timed.push_back((self.queued, times));
         }
         let response = match self.out.back_mut() {

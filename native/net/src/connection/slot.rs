@@ -14,7 +14,7 @@ pub enum Closing {
     /// After the queued bytes are written.
     WhenWritten,
     /// After the requests in work have responses and these are written.
-    WhenAnswered,
+    WhenResponded,
 }
 
 /// The part of a connection's requests that get no response.
@@ -28,7 +28,7 @@ pub struct Unanswered {
 
 /// A request that the control plane responds to.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct Requested {
     /// The correlation id, which the response repeats.
     pub correlation_id: i32,
     pub api_key: ApiKey,
@@ -41,9 +41,9 @@ pub struct Asked {
 #[derive(Debug)]
 pub enum Slot {
     /// Python responds to it.
-    Control(Asked),
+    Control(Requested),
     /// As [`Slot::Control`], but its response waits for other clients: it occupies no slot of `queued.max.requests`.
-    Held(Asked),
+    Held(Requested),
     /// A fetch waits for data.
     Fetch(Box<PendingFetch>),
     /// A produce waits for its batches to be committed.
@@ -69,20 +69,20 @@ pub struct Parked {
     /// The query for the transaction coordinator, and its response.
     pub verification: Option<Verification>,
     /// Whether the control plane's response is pending.
-    pub asked: bool,
+    pub requested: bool,
 }
 
 impl Parked {
     /// Sends the request to the control plane again; false if the control plane has already responded to this question.
-    pub fn ask_again(&mut self, verification: Option<Verification>) -> bool {
-        self.asked = match verification {
+    pub fn query_again(&mut self, verification: Option<Verification>) -> bool {
+        self.requested = match verification {
             Some(_) => self.verification.is_none(),
             None => self.verdict.is_none(),
         };
-        if self.asked && verification.is_some() {
+        if self.requested && verification.is_some() {
             self.verification = verification;
         }
-        self.asked
+        self.requested
     }
 }
 

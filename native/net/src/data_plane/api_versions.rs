@@ -15,20 +15,20 @@ const SHORT: u8 = 0x7f;
 /// Responses by version: the bytes after the correlation id.
 #[derive(Debug, Default)]
 pub struct ApiVersionsTable {
-    answers: HashMap<i16, Vec<u8>>,
+    responses: HashMap<i16, Vec<u8>>,
 }
 
 impl ApiVersionsTable {
     /// A table of these responses, by version.
-    pub fn new(answers: HashMap<i16, Vec<u8>>) -> Self {
-        Self { answers }
+    pub fn new(responses: HashMap<i16, Vec<u8>>) -> Self {
+        Self { responses }
     }
 
     /// The response to a request of `version` with `body` after the client id; `None` if the control plane has to respond.
-    pub fn answer(&self, version: i16, body: &[u8]) -> Option<&[u8]> {
-        let answer = self.answers.get(&version)?;
+    pub fn respond(&self, version: i16, body: &[u8]) -> Option<&[u8]> {
+        let response = self.responses.get(&version)?;
         let plain = if version < FLEXIBLE_VERSION { body.is_empty() } else { is_plain(body) };
-        plain.then_some(answer.as_slice())
+        plain.then_some(response.as_slice())
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
         /// The client is not authenticated: whatever the body, the table or the control plane responds.
         #[test]
         fn a_body_of_any_bytes_is_usual_or_not(version in 0_i16..5, body in prop::collection::vec(any::<u8>(), 0..40)) {
-            let expected = table().answer(version, &body).map(<[u8]>::to_vec);
+            let expected = table().respond(version, &body).map(<[u8]>::to_vec);
             prop_assert!(expected.is_none() || (version == 0 && body.is_empty()) || (version == 3 && body.last() == Some(&0)));
         }
     }
@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn usual_requests_are_answered_by_version() {
-        assert_eq!(table().answer(0, b""), Some(&[1_u8][..]));
-        assert_eq!(table().answer(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(&[2_u8][..]));
-        assert_eq!(table().answer(1, b""), None);
-        assert_eq!(ApiVersionsTable::default().answer(0, b""), None);
+        assert_eq!(table().respond(0, b""), Some(&[1_u8][..]));
+        assert_eq!(table().respond(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(&[2_u8][..]));
+        assert_eq!(table().respond(1, b""), None);
+        assert_eq!(ApiVersionsTable::default().respond(0, b""), None);
     }
 
     #[test]
@@ -121,17 +121,17 @@ mod tests {
     fn unusual_ones_are_not() {
         let wrong = [&b""[..], b"-a", b"a-", b"a b", "\u{e9}".as_bytes()];
         for text in wrong {
-            assert_eq!(table().answer(3, &flexible(text, b"1")), None, "{text:?}");
-            assert_eq!(table().answer(3, &flexible(b"a", text)), None, "{text:?}");
+            assert_eq!(table().respond(3, &flexible(text, b"1")), None, "{text:?}");
+            assert_eq!(table().respond(3, &flexible(b"a", text)), None, "{text:?}");
         }
         let whole = flexible(b"a", b"1");
         for end in 0..whole.len() {
-            assert_eq!(table().answer(3, &whole[..end]), None);
+            assert_eq!(table().respond(3, &whole[..end]), None);
         }
         let mut tagged = whole.clone();
         *tagged.last_mut().unwrap() = 1;
         tagged.extend([9, 0]);
-        assert_eq!(table().answer(3, &tagged), None);
-        assert_eq!(table().answer(0, b"x"), None);
+        assert_eq!(table().respond(3, &tagged), None);
+        assert_eq!(table().respond(0, b"x"), None);
     }
 }

@@ -10,7 +10,7 @@ use crossbeam_queue::SegQueue;
 
 use crate::connection::identity::Identity;
 use crate::data_plane::api_versions::Software;
-use crate::delayed_operations::verification::TransactionAsked;
+use crate::delayed_operations::verification::TransactionQuery;
 use crate::measures::times::ControlSteps;
 use crate::scheduling::wake_up::WakeUp;
 use pybroker_record::{BrokerId, LeaderEpoch, PartitionIndex};
@@ -99,7 +99,7 @@ pub struct UnresolvedRequest {
     /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
     /// The query for the transaction coordinator. If set, there is nothing else to decide.
-    pub transaction: Option<TransactionAsked>,
+    pub transaction: Option<TransactionQuery>,
 }
 
 /// A follower that has caught up with the high watermark of a partition of which this broker is the leader, and is out of sync.
@@ -132,7 +132,7 @@ pub struct PeerCertificate {
 
 /// A client whose quotas the data plane does not know.
 #[derive(Debug)]
-pub struct QuotaAsked {
+pub struct QuotaQuery {
     /// The connection's number.
     pub connection: u64,
     /// The client's principal.
@@ -153,7 +153,7 @@ pub enum Event {
     /// A certificate to map by [`super::DataPlane::name_peer`]; its connection is paused until then.
     PeerCertificate(PeerCertificate),
     /// A client whose quotas are to be set by [`super::DataPlane::set_client_quotas`]; its connection is paused until then.
-    QuotaAsked(QuotaAsked),
+    QuotaQuery(QuotaQuery),
     /// A connection that has sent control requests has closed.
     ConnectionClosed {
         /// Its number.

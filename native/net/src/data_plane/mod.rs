@@ -117,20 +117,20 @@ impl DataPlane {
     /// Responds to a control request: `payload` is everything after the correlation id. A small response is written on this
     /// thread.
     pub fn respond(&self, to: Waiter, payload: Vec<u8>) {
-        if !cross_thread::try_answer(&self.reactor, to, &payload) {
-            self.reactor.inboxes.post(to.connection, Message::Answer { to, payload });
+        if !cross_thread::try_respond(&self.reactor, to, &payload) {
+            self.reactor.inboxes.post(to.connection, Message::Response { to, payload });
         }
     }
 
     /// Responds to a control request and closes its connection: later requests of the connection are dropped.
     pub fn respond_last(&self, to: Waiter, payload: Vec<u8>) {
-        self.reactor.inboxes.post(to.connection, Message::LastAnswer { to, payload });
+        self.reactor.inboxes.post(to.connection, Message::LastResponse { to, payload });
     }
 
     /// Responds to several control requests.
-    pub fn respond_many(&self, answers: impl IntoIterator<Item = (Waiter, Vec<u8>)>) {
-        let answer = |(to, payload): (Waiter, _)| (to.connection, Message::Answer { to, payload });
-        self.reactor.inboxes.post_many(answers.into_iter().map(answer));
+    pub fn respond_many(&self, responses: impl IntoIterator<Item = (Waiter, Vec<u8>)>) {
+        let response = |(to, payload): (Waiter, _)| (to.connection, Message::Response { to, payload });
+        self.reactor.inboxes.post_many(responses.into_iter().map(response));
     }
 
     /// Frees the slot of a control request in `queued.max.requests`: its response waits for other clients.
@@ -144,8 +144,8 @@ impl DataPlane {
     }
 
     /// Evaluates an unresolved transactional request again, with the coordinator's result for each partition in the query.
-    pub fn verified(&self, waiter: Waiter, answers: Vec<Verified>) {
-        self.reactor.inboxes.post(waiter.connection, Message::Verified { waiter, answers });
+    pub fn verified(&self, waiter: Waiter, responses: Vec<Verified>) {
+        self.reactor.inboxes.post(waiter.connection, Message::Verified { waiter, responses });
     }
 
     /// Enables or disables the verification of transactions with their coordinator (enabled at first). It does not apply to
@@ -160,7 +160,7 @@ impl DataPlane {
         self.reactor.hot_path.rights.get_or_init(|| Rights::new(decisions, version)).set_version(version);
     }
 
-    /// Enforces the quotas of clients from here on. An [`super::Event::QuotaAsked`] requests those of each client. Another
+    /// Enforces the quotas of clients from here on. An [`super::Event::QuotaQuery`] requests those of each client. Another
     /// `version` invalidates all known quotas; 0 means that no client has quotas.
     pub fn set_quotas(&self, settings: QuotaSettings, version: u64) {
         self.reactor.hot_path.quotas.get_or_init(|| Quotas::new(settings)).set_version(version);
@@ -263,8 +263,8 @@ impl DataPlane {
     }
 
     /// Replaces the responses to ApiVersions, by version: everything after the correlation id.
-    pub fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
-        self.reactor.api_versions.store(Arc::new(ApiVersionsTable::new(answers)));
+    pub fn publish_api_versions(&self, responses: HashMap<i16, Vec<u8>>) {
+        self.reactor.api_versions.store(Arc::new(ApiVersionsTable::new(responses)));
     }
 
     /// Sets how this broker replicates. It fetches from no leader before the first call.

@@ -14,7 +14,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::connection::response::Response;
 use crate::data_plane::events::{Event, EventQueue};
-use crate::delayed_operations::verification::{TransactionAsked, Verification, Verified};
+use crate::delayed_operations::verification::{TransactionQuery, Verification, Verified};
 use crate::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
 use crate::measures::counters::Counters;
 use crate::scheduling::clock::Clock;
@@ -38,7 +38,7 @@ const SIZE: usize = 4;
 #[derive(Debug)]
 pub enum Served {
     /// The response's frame, from the correlation id on.
-    Answer(Vec<u8>),
+    Response(Vec<u8>),
     /// The request has no response.
     Silent,
     /// The request waits under this number.
@@ -69,7 +69,7 @@ pub struct SimulatedDataPlane {
     /// Requests that wait for their transactions' coordinators, by number.
     unverified: BTreeMap<u64, (Vec<u8>, Verification)>,
     /// The queries for these coordinators.
-    questions: Vec<(u64, TransactionAsked)>,
+    questions: Vec<(u64, TransactionQuery)>,
 }
 
 impl SimulatedDataPlane {
@@ -198,16 +198,16 @@ impl SimulatedDataPlane {
     }
 
     /// The queries for transaction coordinators since the last call, by number of the request.
-    pub fn questions(&mut self) -> Vec<(u64, TransactionAsked)> {
+    pub fn questions(&mut self) -> Vec<(u64, TransactionQuery)> {
         std::mem::take(&mut self.questions)
     }
 
     /// Resumes a request whose transaction coordinator has responded, or has failed.
-    pub fn verified(&mut self, number: u64, answers: Vec<Verified>) -> Served {
+    pub fn verified(&mut self, number: u64, responses: Vec<Verified>) -> Served {
         let Some((frame, mut verification)) = self.unverified.remove(&number) else {
             return Served::Closed(format!("request {number} does not wait for a coordinator"));
         };
-        verification.decide(answers);
+        verification.decide(responses);
         self.evaluate(number, frame, Some(&verification))
     }
 
@@ -236,12 +236,12 @@ impl SimulatedDataPlane {
             woken.insert(waiter.request);
         };
         match hot_path::handle(&self.hot_path, request, &mut frame, &mut wake, self.counters.of(0)) {
-            Outcome::Answer(response) => answer(&response),
+            Outcome::Response(response) => respond(&response),
             Outcome::Silent(_) => Served::Silent,
             Outcome::Close(why) => Served::Closed(why),
             Outcome::Unresolved(unresolved) if unresolved.verify.is_some() => {
-                if let Some((asked, verification)) = unresolved.verify {
-                    self.questions.push((number, asked));
+                if let Some((requested, verification)) = unresolved.verify {
+                    self.questions.push((number, requested));
                     self.unverified.insert(number, (frame, verification));
                 }
                 Served::Waits(number)
@@ -253,7 +253,7 @@ impl SimulatedDataPlane {
     }
 
     /// The outcomes of requests that became able to complete since the last call, with their numbers.
-    pub fn answers(&mut self) -> Vec<(u64, Served)> {
+    pub fn responses(&mut self) -> Vec<(u64, Served)> {
         std::mem::take(&mut self.woken)
             .into_iter()
             .filter_map(|number| Some((number, self.complete(number, true)?)))
@@ -281,12 +281,12 @@ impl SimulatedDataPlane {
                 (is_woken || pending.claim()).then(|| pending.complete(&self.hot_path, LISTENER, counters))
             }
         };
-        response.map(|response| answer(&response))
+        response.map(|response| respond(&response))
     }
 }
 
-fn answer(response: &Response) -> Served {
-    response.to_frame().map_or_else(|error| Served::Closed(error.to_string()), Served::Answer)
+fn respond(response: &Response) -> Served {
+    response.to_frame().map_or_else(|error| Served::Closed(error.to_string()), Served::Response)
 }
 
 /// Receives the effects of a fetcher's responses in a simulated broker.

@@ -47,7 +47,7 @@ pub enum Decision {
         close: bool,
     },
     /// Do not execute the request; these bytes, everything after the correlation id, are its response.
-    Answer(Vec<u8>),
+    Response(Vec<u8>),
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use pybroker_wire::ErrorCode;
 
 /// The query for a transaction coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionAsked {
+pub struct TransactionQuery {
     pub transactional_id: String,
     pub producer_id: i64,
     pub producer_epoch: i16,
@@ -30,7 +30,7 @@ pub type Verified = Option<Refusal>;
 pub struct Verification {
     guards: Vec<(Place, VerificationGuard)>,
     /// One for each guard, after the coordinator has responded.
-    answers: Vec<Verified>,
+    responses: Vec<Verified>,
     first: FirstCheck,
 }
 
@@ -78,7 +78,7 @@ pub type Place = (usize, usize);
 impl Verification {
     /// The verification of these partitions, in the order of the request, each with its guard.
     pub fn new(guards: Vec<(Place, VerificationGuard)>, first: FirstCheck) -> Self {
-        Self { guards, answers: Vec::new(), first }
+        Self { guards, responses: Vec::new(), first }
     }
 
     /// The first check, before the query.
@@ -87,9 +87,9 @@ impl Verification {
     }
 
     /// Sets the results of the query; a partition without a result counts as not verified.
-    pub fn decide(&mut self, answers: Vec<Verified>) {
-        self.answers = answers;
-        self.answers.resize(self.guards.len(), Some((ErrorCode::INVALID_TXN_STATE, None)));
+    pub fn decide(&mut self, responses: Vec<Verified>) {
+        self.responses = responses;
+        self.responses.resize(self.guards.len(), Some((ErrorCode::INVALID_TXN_STATE, None)));
     }
 
     /// The guard of a partition and its result; `None` if the query does not contain the partition.
@@ -99,6 +99,6 @@ impl Verification {
     pub fn at(&self, place: Place) -> Result<Option<(VerificationGuard, &Verified)>, Refusal> {
         self.first.at(place)?;
         let found = self.guards.binary_search_by_key(&place, |(place, _)| *place).ok();
-        Ok(found.and_then(|found| Some((self.guards[found].1, self.answers.get(found)?))))
+        Ok(found.and_then(|found| Some((self.guards[found].1, self.responses.get(found)?))))
     }
 }

@@ -25,7 +25,7 @@ const MOST_READ: usize = 64 << 10;
 /// Interval of keepalive probes on an idle connection: the shortest that the system supports.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// A response with a larger size is invalid.
-const LONGEST_ANSWER: usize = 1 << 30;
+const LONGEST_RESPONSE: usize = 1 << 30;
 
 /// A connection to a leader.
 #[derive(Debug)]
@@ -168,14 +168,14 @@ impl Connection {
     ///
     /// # Errors
     /// `PROTO` for an invalid size.
-    pub fn answer(&self) -> Result<Option<&[u8]>, Errno> {
-        let Some(size) = self.answer_size()? else { return Ok(None) };
+    pub fn respond(&self) -> Result<Option<&[u8]>, Errno> {
+        let Some(size) = self.response_size()? else { return Ok(None) };
         Ok(self.input.get(SIZE..SIZE + size))
     }
 
     /// Removes the first response. An empty buffer larger than `kept` bytes is freed.
-    pub fn answered(&mut self, kept: usize) {
-        if let Ok(Some(size)) = self.answer_size() {
+    pub fn responded(&mut self, kept: usize) {
+        if let Ok(Some(size)) = self.response_size() {
             self.input.drain(..(SIZE + size).min(self.input.len()));
         }
         if self.input.is_empty() && self.input.capacity() > kept {
@@ -183,16 +183,16 @@ impl Connection {
         }
     }
 
-    fn answer_size(&self) -> Result<Option<usize>, Errno> {
+    fn response_size(&self) -> Result<Option<usize>, Errno> {
         let Some(&size) = self.input.first_chunk::<SIZE>() else { return Ok(None) };
         match usize::try_from(i32::from_be_bytes(size)) {
-            Ok(size) if size <= LONGEST_ANSWER => Ok(Some(size)),
+            Ok(size) if size <= LONGEST_RESPONSE => Ok(Some(size)),
             _ => Err(Errno::PROTO),
         }
     }
 
     fn make_room(&mut self) -> Result<(), Errno> {
-        let (len, wanted) = (self.input.len(), self.answer_size()?.map_or(0, |size| SIZE + size));
+        let (len, wanted) = (self.input.len(), self.response_size()?.map_or(0, |size| SIZE + size));
         // At most twice the bytes received: an announced size alone takes no memory.
         let target = wanted.min((2 * len).max(4 * ROOM)).max(len + 1);
         if self.input.capacity() <= len || self.input.capacity() < target {

@@ -31,7 +31,7 @@ pub struct SigningIn {
 
 /// The next step after a response.
 #[derive(Debug)]
-pub enum Answered {
+pub enum Responded {
     /// Send this request.
     Send(Vec<u8>),
     /// The leader has authenticated this broker. Reauthenticate after so many ms, if there is a number.
@@ -51,7 +51,7 @@ impl SigningIn {
     ///
     /// # Errors
     /// The reason why authentication failed, in one sentence without secrets.
-    pub fn step(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> io::Result<Answered> {
+    pub fn step(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> io::Result<Responded> {
         let mechanism = self.credentials.mechanism();
         let stepped = match &mut self.exchange {
             None => self.take_mechanism(frame, correlation_id, now_ms),
@@ -62,13 +62,13 @@ impl SigningIn {
         })
     }
 
-    fn take_mechanism(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> Result<Answered, String> {
-        let answer = SaslHandshakeResponse::parse(frame, RESPONSE_BODY);
-        let answer = answer.map_err(|error| format!("unreadable SaslHandshake response: {error}"))?;
-        match answer.error {
+    fn take_mechanism(&mut self, frame: &[u8], correlation_id: i32, now_ms: i64) -> Result<Responded, String> {
+        let response = SaslHandshakeResponse::parse(frame, RESPONSE_BODY);
+        let response = response.map_err(|error| format!("unreadable SaslHandshake response: {error}"))?;
+        match response.error {
             ErrorCode::NONE => {}
             ErrorCode::UNSUPPORTED_SASL_MECHANISM => {
-                let enabled = answer.mechanisms.join(", ");
+                let enabled = response.mechanisms.join(", ");
                 return Err(format!(
                     "the listener has not enabled it (sasl.mechanism.inter.broker.protocol); it has {enabled}"
                 ));
@@ -78,24 +78,24 @@ impl SigningIn {
         }
         let (exchange, token) = self.credentials.begin(&self.host, now_ms).map_err(|error| error.to_string())?;
         self.exchange = Some(exchange);
-        Ok(Answered::Send(token_request(&token, correlation_id)))
+        Ok(Responded::Send(token_request(&token, correlation_id)))
     }
 }
 
-fn take_token(exchange: &mut Exchange, frame: &[u8], correlation_id: i32) -> Result<Answered, String> {
-    let answer = SaslAuthenticateResponse::parse(frame, RESPONSE_BODY, AUTHENTICATE_VERSION);
-    let answer = answer.map_err(|error| format!("unreadable SaslAuthenticate response: {error}"))?;
-    if answer.error != ErrorCode::NONE {
+fn take_token(exchange: &mut Exchange, frame: &[u8], correlation_id: i32) -> Result<Responded, String> {
+    let response = SaslAuthenticateResponse::parse(frame, RESPONSE_BODY, AUTHENTICATE_VERSION);
+    let response = response.map_err(|error| format!("unreadable SaslAuthenticate response: {error}"))?;
+    if response.error != ErrorCode::NONE {
         let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
-        return Err(format!("{}{said}", answer.message.unwrap_or_else(|| answer.error.to_string())));
+        return Err(format!("{}{said}", response.message.unwrap_or_else(|| response.error.to_string())));
     }
-    match exchange.step(answer.token).map_err(|error| error.to_string())? {
-        Step::Send(token) => Ok(Answered::Send(token_request(&token, correlation_id))),
+    match exchange.step(response.token).map_err(|error| error.to_string())? {
+        Step::Send(token) => Ok(Responded::Send(token_request(&token, correlation_id))),
         Step::Done => {
-            let lifetime = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
+            let lifetime = u64::try_from(response.session_lifetime_ms).unwrap_or(0);
             let renews_in_ms =
                 (lifetime > 0).then(|| (lifetime.min(LONGEST_MS * 2) * RENEWED_AT / 100).min(LONGEST_MS));
-            Ok(Answered::Done { renews_in_ms })
+            Ok(Responded::Done { renews_in_ms })
         }
     }
 }
@@ -146,9 +146,9 @@ mod tests {
             let (mut signing_in, frame) = SigningIn::begin(plain(), "leader", 7);
             assert!(frame.ends_with(b"\x00\x05PLAIN"));
             let sent = signing_in.step(&handshake(ErrorCode::NONE), 8, 0).unwrap();
-            assert!(matches!(sent, Answered::Send(frame) if frame.ends_with(b"\0broker\0secret")));
+            assert!(matches!(sent, Responded::Send(frame) if frame.ends_with(b"\0broker\0secret")));
             let done = signing_in.step(&authenticated(ErrorCode::NONE, lifetime), 9, 0).unwrap();
-            assert!(matches!(done, Answered::Done { renews_in_ms } if renews_in_ms == renews));
+            assert!(matches!(done, Responded::Done { renews_in_ms } if renews_in_ms == renews));
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_answers_are_refused() {
+    fn cut_responses_are_refused() {
         let whole = handshake(ErrorCode::NONE);
         for end in 0..whole.len() {
             let (mut signing_in, _) = SigningIn::begin(plain(), "leader", 7);

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{Arrived, Connection};
-use super::signing_in::{Answered, SigningIn};
+use super::signing_in::{Responded, SigningIn};
 use crate::data_plane::events::{Event, EventQueue, Level};
 use crate::data_plane::settings::{FetchSecurity, FetchSource, ReplicationSettings};
 use crate::scheduling::clock::Clock;
@@ -262,12 +262,12 @@ impl FetcherThread {
     fn timeout_ms(&self) -> Option<u64> {
         let clock = &self.surroundings.clock;
         let now = clock.now();
-        let of_answer = self.deadlines.front().map(|deadline| deadline.saturating_sub(now));
+        let of_response = self.deadlines.front().map(|deadline| deadline.saturating_sub(now));
         let retries = self.connection.is_none() && self.endpoint.is_some() && !self.machine.is_empty();
         let of_retry = retries.then(|| self.retry_at.saturating_sub(now));
         let of_renewal = self.renews_at.filter(|_| self.deadlines.is_empty()).map(|at| at.saturating_sub(now));
         let of_machine = self.machine.due_ms().map(|at| u64::try_from(at - clock.wall_ms()).unwrap_or(0));
-        [of_answer, of_retry, of_renewal, of_machine].into_iter().flatten().min()
+        [of_response, of_retry, of_renewal, of_machine].into_iter().flatten().min()
     }
 
     fn step_socket(&mut self, is_writable: bool) -> io::Result<()> {
@@ -286,7 +286,7 @@ impl FetcherThread {
             && connection.receive()? == Arrived::Bytes
         {
             // Further responses are handled when the next request is sent.
-            let any = if self.signing_in.is_some() { self.take_sign_in()? } else { self.take_answers()? };
+            let any = if self.signing_in.is_some() { self.take_sign_in()? } else { self.take_responses()? };
             if any && !self.connection.as_ref().is_some_and(Connection::may_hold_more) {
                 break;
             }
@@ -306,10 +306,10 @@ impl FetcherThread {
         self.correlation_id = self.correlation_id.wrapping_add(1);
         let (signing_in, frame) = SigningIn::begin(credentials, host, self.correlation_id);
         self.signing_in = Some(signing_in);
-        self.ask(&frame)
+        self.query(&frame)
     }
 
-    fn ask(&mut self, frame: &[u8]) -> io::Result<()> {
+    fn query(&mut self, frame: &[u8]) -> io::Result<()> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         connection.out().extend_from_slice(frame);
         self.deadlines.push_back(self.surroundings.clock.now() + self.settings.socket_timeout_ms);
@@ -321,14 +321,14 @@ impl FetcherThread {
         let (Some(connection), Some(signing_in)) = (&mut self.connection, &mut self.signing_in) else {
             return Ok(false);
         };
-        let Some(frame) = connection.answer()? else { return Ok(false) };
+        let Some(frame) = connection.respond()? else { return Ok(false) };
         self.correlation_id = self.correlation_id.wrapping_add(1);
-        let answered = signing_in.step(frame, self.correlation_id, self.surroundings.clock.wall_ms())?;
-        connection.answered(LARGEST_SIGN_IN);
+        let responded = signing_in.step(frame, self.correlation_id, self.surroundings.clock.wall_ms())?;
+        connection.responded(LARGEST_SIGN_IN);
         self.deadlines.pop_front();
-        match answered {
-            Answered::Send(frame) => self.ask(&frame)?,
-            Answered::Done { renews_in_ms } => {
+        match responded {
+            Responded::Send(frame) => self.query(&frame)?,
+            Responded::Done { renews_in_ms } => {
                 self.signing_in = None;
                 self.renews_at = renews_in_ms.map(|ms| self.surroundings.clock.now() + ms);
             }
@@ -337,17 +337,17 @@ impl FetcherThread {
     }
 
     /// Passes every complete response to the fetcher; returns whether there was one.
-    fn take_answers(&mut self) -> io::Result<bool> {
+    fn take_responses(&mut self) -> io::Result<bool> {
         let mut any = false;
         let Some(connection) = &mut self.connection else { return Ok(false) };
         let mut listener = Listener { surroundings: &self.surroundings, source: self.source };
-        while let Some(frame) = connection.answer()? {
+        while let Some(frame) = connection.respond()? {
             let now_ms = self.surroundings.clock.wall_ms();
             let taken = self.machine.take_response(frame, now_ms, &mut listener);
             taken
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a malformed answer: {error}")))?;
             // The buffer keeps the size of the largest usual response.
-            connection.answered(2 * usize::try_from(self.settings.fetcher.response_max_bytes).unwrap_or(0));
+            connection.responded(2 * usize::try_from(self.settings.fetcher.response_max_bytes).unwrap_or(0));
             self.deadlines.pop_front();
             any = true;
         }

@@ -113,33 +113,33 @@ pub fn is_too_large(error: ErrorCode) -> bool {
 }
 
 /// The leader to return with an error that this broker does not lead the partition, after the request has waited (KIP-951).
-pub fn leader_after(table: &TopicTable, topic: &TopicRef, answer: &ProducedPartition) -> Option<LeaderAndEpoch> {
-    let slot = table.find(topic)?.slot(answer.index)?;
-    (answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER).then(|| slot.current_leader())
+pub fn leader_after(table: &TopicTable, topic: &TopicRef, response: &ProducedPartition) -> Option<LeaderAndEpoch> {
+    let slot = table.find(topic)?.slot(response.index)?;
+    (response.error == ErrorCode::NOT_LEADER_OR_FOLLOWER).then(|| slot.current_leader())
 }
 
 /// Sets the error of a Produce response whose append was rejected.
-pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppended, answer: &mut ProducedPartition) {
+pub fn not_appended(hot_path: &HotPath, partition: &Partition, refused: NotAppended, response: &mut ProducedPartition) {
     let name = format!("{}-{}", partition.topic(), partition.index());
     match refused {
-        NotAppended::NotLeader => answer.error = ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        NotAppended::NotLeader => response.error = ErrorCode::NOT_LEADER_OR_FOLLOWER,
         NotAppended::NotEnoughReplicas { in_sync, wanted } => {
-            answer.error = ErrorCode::NOT_ENOUGH_REPLICAS;
-            answer.error_message =
+            response.error = ErrorCode::NOT_ENOUGH_REPLICAS;
+            response.error_message =
                 Some(format!("{name} has {in_sync} replicas in sync; min.insync.replicas is {wanted}"));
         }
-        NotAppended::Log(error) => log_refused(hot_path, partition, error, answer),
+        NotAppended::Log(error) => log_refused(hot_path, partition, error, response),
     }
-    if !is_usual(answer.error) {
-        answer.log_start_offset = partition.log().log_start_offset();
+    if !is_usual(response.error) {
+        response.log_start_offset = partition.log().log_start_offset();
     }
 }
 
-fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, answer: &mut ProducedPartition) {
-    answer.error = code_of(hot_path, partition, &error);
-    answer.error_message = Some(format!("{}-{}: {error}", partition.topic(), partition.index()));
+fn log_refused(hot_path: &HotPath, partition: &Partition, error: AppendError, response: &mut ProducedPartition) {
+    response.error = code_of(hot_path, partition, &error);
+    response.error_message = Some(format!("{}-{}: {error}", partition.topic(), partition.index()));
     if let AppendError::Invalid(invalid) = error {
-        answer.record_errors = invalid.record_errors();
+        response.record_errors = invalid.record_errors();
     }
 }
 

@@ -29,7 +29,7 @@ const ZSTD_VERSION: i16 = 10;
 /// First Fetch version whose clients know KAFKA_STORAGE_ERROR (KIP-112).
 const STORAGE_ERROR_VERSION: i16 = 6;
 
-mod answer;
+mod response;
 
 /// The partitions that a fetch reads.
 #[derive(Debug)]
@@ -63,12 +63,12 @@ pub struct PendingFetch {
 /// Reads the partitions of a Fetch and responds, or lets the fetch wait.
 pub fn handle(
     hot_path: &HotPath,
-    asked: HotPathRequest<'_>,
+    requested: HotPathRequest<'_>,
     frame: &[u8],
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let HotPathRequest { head, waiter, listener, who, decided, metered, .. } = asked;
+    let HotPathRequest { head, waiter, listener, who, decided, metered, .. } = requested;
     let request = match FetchRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => FetchRequest { partitions: deduplicated(request.partitions), ..request },
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
@@ -80,7 +80,7 @@ pub fn handle(
     let (min_bytes, max_wait_ms) = (i64::from(request.min_bytes), request.max_wait_ms.max(0) as u64);
     let mut pending = match begin(hot_path, head, request, refused, metered, wake) {
         Ok(pending) => pending,
-        Err(refused) => return Outcome::Answer(answer::refuse(head, refused, counters)),
+        Err(refused) => return Outcome::Response(response::refuse(head, refused, counters)),
     };
     // A response is never larger than the quota allows: a client that waits for more bytes would wait in vain.
     let min_bytes = min_bytes.min(i64::try_from(pending.max_bytes).unwrap_or(i64::MAX));
@@ -89,7 +89,7 @@ pub fn handle(
     pending.note_positions(hot_path, &table, wake);
     let plan = pending.plan(hot_path, &table, Some(counters));
     if max_wait_ms == 0 || plan.enough(min_bytes) || pending.begins_follower_session() {
-        return Outcome::Answer(pending.answer(hot_path, view, plan, counters));
+        return Outcome::Response(pending.respond(hot_path, view, plan, counters));
     }
     if pending.fetched_by.is_replica() && plan.is_held_back() {
         let wait_ms = hot_path.leader_throttle.wait_ms(hot_path.wall_ms());
@@ -100,7 +100,7 @@ pub fn handle(
     let again = pending.plan(hot_path, &table, None);
     if (again.bytes > plan.bytes || again.failed) && again.enough(min_bytes) && pending.claim() {
         pending.leave();
-        return Outcome::Answer(pending.answer(hot_path, view, again, counters));
+        return Outcome::Response(pending.respond(hot_path, view, again, counters));
     }
     pending.metered = pending.metered.map(Metered::pause);
     Outcome::Wait(Box::new(pending))
@@ -122,7 +122,7 @@ fn judge(
         .and_then(|_| hot_path.sessions.peek(fetched_by.session_owner(), FetchSessionId(request.session_id)));
     let session = session.as_ref().map(|session| session.lock());
     let kept = session.as_ref().map_or(&[][..], |session| session.partitions());
-    let topics = named.clone().chain(kept.iter().map(|partition| &partition.asked.topic));
+    let topics = named.clone().chain(kept.iter().map(|partition| &partition.requested.topic));
     match hot_path.judge(who, right, &table, topics.clone(), decided) {
         Judged::Known(refused) if decided.is_some() => Ok(refused),
         Judged::Known(refused) => match errors::unresolved(&table, named) {
@@ -244,7 +244,7 @@ impl PendingFetch {
         self.metered.iter_mut().for_each(Metered::resume);
         let table = hot_path.table.load();
         let plan = if superseded { Plan::nothing() } else { self.plan(hot_path, &table, Some(counters)) };
-        self.answer(hot_path, ListenerView { table: &table, listener }, plan, counters)
+        self.respond(hot_path, ListenerView { table: &table, listener }, plan, counters)
     }
 
     /// Ends the fetch without a response: its connection has closed.
@@ -292,7 +292,7 @@ impl PendingFetch {
             && !matches!(self.refused, Refused::Everything)
         {
             let now_ms = hot_path.wall_ms();
-            self.source.each(|_, asked, _| note_positions(hot_path, table, replica, asked, now_ms, wake));
+            self.source.each(|_, requested, _| note_positions(hot_path, table, replica, requested, now_ms, wake));
         }
     }
 
@@ -446,10 +446,10 @@ impl Source {
                 let (first, partitions) = (session.first(), session.partitions());
                 let rotated = (first..partitions.len()).chain(0..first);
                 rotated.for_each(|place| {
-                    let SessionPartition { asked, sent_high_watermark, sent_log_start } = &partitions[place];
+                    let SessionPartition { requested, sent_high_watermark, sent_log_start } = &partitions[place];
                     visit(
                         place,
-                        asked,
+                        requested,
                         Some(Sent { high_watermark: *sent_high_watermark, log_start: *sent_log_start }),
                     );
                 });

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn offsets_beside_an_error_or_a_log_to_be_cut_are_said_again() {
-        let asked = FetchPartition {
+        let requested = FetchPartition {
             topic: TopicRef::Id([7; 16]),
             index: PartitionIndex(0),
             fetch_offset: 4,
@@ -141,9 +141,9 @@ mod tests {
             log_start_offset: 0,
         };
         let cache = FetchSessionCache::new(1, 1000);
-        let session = cache.begin(SessionOwner::Follower, true, vec![asked.clone()], 0).unwrap();
+        let session = cache.begin(SessionOwner::Follower, true, vec![requested.clone()], 0).unwrap();
         let mut session = session.lock();
-        let plain = FetchedPartition { high_watermark: 4, log_start_offset: 0, ..nothing_fetched(&asked) };
+        let plain = FetchedPartition { high_watermark: 4, log_start_offset: 0, ..nothing_fetched(&requested) };
         let diverging = Some(DivergingEpoch { epoch: 0, end_offset: 3 });
         let error = ErrorCode::KAFKA_STORAGE_ERROR;
         let mut is_news = |fetched: FetchedPartition| {

@@ -126,11 +126,11 @@ pub fn preferred_replica(
     hot_path: &HotPath,
     rack: &str,
     replica: &Partition,
-    asked: &FetchPartition,
+    requested: &FetchPartition,
 ) -> Option<BrokerId> {
     let table = hot_path.read_replicas.load();
     let role = replica.role();
-    table.as_ref()?.preferred(role.leader()?, rack, Offset(asked.fetch_offset))
+    table.as_ref()?.preferred(role.leader()?, rack, Offset(requested.fetch_offset))
 }
 
 /// How the leader's throttle treats a read. A follower out of sync gets nothing while the throttle's limit is used up
@@ -155,12 +155,12 @@ pub fn deduplicated(named: Vec<FetchPartition>) -> Vec<FetchPartition> {
     }
     let mut once: Vec<FetchPartition> = Vec::new();
     let mut positions = HashMap::new();
-    for asked in named {
-        match positions.entry((asked.topic.clone(), asked.index)) {
-            Entry::Occupied(position) => once[*position.get()] = asked,
+    for requested in named {
+        match positions.entry((requested.topic.clone(), requested.index)) {
+            Entry::Occupied(position) => once[*position.get()] = requested,
             Entry::Vacant(position) => {
                 position.insert(once.len());
-                once.push(asked);
+                once.push(requested);
             }
         }
     }
@@ -172,26 +172,26 @@ pub fn note_positions(
     hot_path: &HotPath,
     table: &TopicTable,
     replica: ReplicaState,
-    asked: &FetchPartition,
+    requested: &FetchPartition,
     now_ms: i64,
     wake: &mut dyn FnMut(Waiter),
 ) {
-    let Some(topic) = table.find(&asked.topic) else { return };
-    let Some(partition) = topic.slot(asked.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
+    let Some(topic) = table.find(&requested.topic) else { return };
+    let Some(partition) = topic.slot(requested.index.0).and_then(|slot| slot.partition.as_deref()) else { return };
     let id = BrokerId(replica.id);
     let log_start = || partition.role().leader().map(|leader| leader.log_start_of(id));
     let before = partition.is_deletion_awaited().then(log_start);
-    if let Some(repaired) = partition.verify_epochs_for(asked) {
+    if let Some(repaired) = partition.verify_epochs_for(requested) {
         hot_path.events.epochs_repaired(partition, &repaired);
     }
-    let noted = partition.note_fetch(replica, table.eligibility(id), asked, now_ms, wake);
+    let noted = partition.note_fetch(replica, table.eligibility(id), requested, now_ms, wake);
     if before.is_some_and(|before| before != log_start()) {
-        hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: asked.index });
+        hot_path.events.push(Event::ReplicaDeletedRecords { topic_id: topic.id, index: requested.index });
     }
     if let CaughtUp::Joins { partition_epoch } = noted {
         hot_path.events.push(Event::ReplicaCaughtUp(CaughtUpReplica {
             topic_id: topic.id,
-            index: asked.index,
+            index: requested.index,
             leader_epoch: LeaderEpoch(partition.leader_epoch()),
             partition_epoch,
             replica: id,
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use pybroker_replica::PartitionIndex;
 
-    fn asked(topic: &str, index: i32, fetch_offset: i64) -> FetchPartition {
+    fn requested(topic: &str, index: i32, fetch_offset: i64) -> FetchPartition {
         FetchPartition {
             topic: TopicRef::Name(topic.into()),
             index: PartitionIndex(index),
@@ -219,19 +219,19 @@ mod tests {
 
     #[test]
     fn a_large_request_has_each_partition_once() {
-        let mut named: Vec<FetchPartition> = (0..3_000).map(|at| asked("a", at % 700, i64::from(at))).collect();
-        named.push(asked("b", 3, 5));
+        let mut named: Vec<FetchPartition> = (0..3_000).map(|at| requested("a", at % 700, i64::from(at))).collect();
+        named.push(requested("b", 3, 5));
         let once = deduplicated(named);
         assert_eq!(once.len(), 701);
         assert_eq!(
             (&once[0], &once[699], &once[700]),
-            (&asked("a", 0, 2_800), &asked("a", 699, 2_799), &asked("b", 3, 5))
+            (&requested("a", 0, 2_800), &requested("a", 699, 2_799), &requested("b", 3, 5))
         );
     }
 
     #[test]
     fn a_small_one_is_left_as_it_is() {
-        let named = vec![asked("a", 0, 1), asked("a", 0, 2)];
+        let named = vec![requested("a", 0, 1), requested("a", 0, 2)];
         assert_eq!(deduplicated(named.clone()), named);
     }
 }

@@ -24,7 +24,7 @@ pub use rights::{Right, Rights, Verdict, Who};
 use crate::connection::response::Response;
 use crate::data_plane::events::EventQueue;
 use crate::data_plane::settings::ReplicationSettings;
-use crate::delayed_operations::verification::{TransactionAsked, Verification};
+use crate::delayed_operations::verification::{TransactionQuery, Verification};
 use crate::measures::counters::ThreadCounters;
 use crate::quota::{Metered, Quotas, Throttle};
 use crate::scheduling::clock::Clock;
@@ -155,7 +155,7 @@ pub fn check_version(api: HotPathApi, version: i16) -> Result<(), String> {
 #[derive(Debug)]
 pub enum Outcome {
     /// Send the response.
-    Answer(Response),
+    Response(Response),
     /// Complete without a response (`acks=0`); the client may be throttled all the same.
     Silent(Throttle),
     /// The fetch waits for data.
@@ -179,7 +179,7 @@ pub struct Unresolved {
     /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
     /// The query for the transaction coordinator, and the state for its response. The other fields are empty then.
-    pub verify: Option<(TransactionAsked, Verification)>,
+    pub verify: Option<(TransactionQuery, Verification)>,
 }
 
 /// A request of the hot path whose header has been read.

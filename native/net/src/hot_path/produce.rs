@@ -38,7 +38,7 @@ pub struct PendingProduce {
     version: i16,
     correlation_id: i32,
     timeout_ms: u64,
-    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
+    responded: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
     waiting: Arc<WaitingProduce>,
     metered: Option<Metered>,
@@ -60,18 +60,18 @@ impl PendingProduce {
         let table = shared.table.load();
         self.metered.iter_mut().for_each(Metered::resume);
         for Unacknowledged { topic, partition, replica, awaited } in &self.unacknowledged {
-            let (name, answers) = &mut self.answered[*topic];
-            let answer = &mut answers[*partition];
+            let (name, responses) = &mut self.responded[*topic];
+            let reply = &mut responses[*partition];
             if let Some(error) = errors::not_acknowledged(replica, awaited) {
-                answer.error = known_to(self.version, error);
-                answer.current_leader = errors::leader_after(&table, name, answer);
+                reply.error = known_to(self.version, error);
+                reply.current_leader = errors::leader_after(&table, name, reply);
             }
         }
-        answer(
+        respond(
             self.version,
             self.correlation_id,
             ListenerView { table: &table, listener },
-            &self.answered,
+            &self.responded,
             throttle(shared, self.metered.as_ref()),
             counters,
         )
@@ -90,19 +90,19 @@ fn throttle(shared: &HotPath, metered: Option<&Metered>) -> Throttle {
 }
 
 /// The response for this version and correlation id.
-fn answer(
+fn respond(
     version: i16,
     correlation_id: i32,
     view: ListenerView<'_>,
-    answered: &[(TopicRef, Vec<ProducedPartition>)],
+    responded: &[(TopicRef, Vec<ProducedPartition>)],
     throttle: Throttle,
     counters: &ThreadCounters,
 ) -> Response {
-    let partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+    let partitions = responded.iter().flat_map(|(_, partitions)| partitions);
     partitions.clone().for_each(|partition| count_error(counters, partition.error));
     let endpoints = view.endpoints(partitions.filter_map(|partition| partition.current_leader));
     let mut bytes = Response::begin(correlation_id, 128);
-    write_response(&mut bytes, version, answered, &endpoints, throttle.time_ms);
+    write_response(&mut bytes, version, responded, &endpoints, throttle.time_ms);
     Response::finish(bytes, Vec::new()).muting(throttle)
 }
 
@@ -110,34 +110,34 @@ fn answer(
 /// `flush=group` until they are durable. An append to the only replica is committed at once.
 pub fn handle(
     shared: &HotPath,
-    asked: HotPathRequest<'_>,
+    requested: HotPathRequest<'_>,
     frame: &mut [u8],
     wake: &mut dyn FnMut(Waiter),
     counters: &ThreadCounters,
 ) -> Outcome {
-    let head = asked.head;
+    let head = requested.head;
     let request = match ProduceRequest::parse(frame, head.body, head.api_version) {
         Ok(request) => request,
         Err(error) => return Outcome::Close(format!("malformed Produce version {}: {error}", head.api_version)),
     };
     let table = shared.table.load();
-    let (refused, transaction) = match admit(shared, &request, frame, &table, &asked) {
+    let (refused, transaction) = match admit(shared, &request, frame, &table, &requested) {
         Ok(admitted) => admitted,
         Err(outcome) => return outcome,
     };
-    let HotPathRequest { waiter, metered, listener, .. } = asked;
+    let HotPathRequest { waiter, metered, listener, .. } = requested;
     let mut unacknowledged = Vec::new();
-    let mut answered = Vec::with_capacity(request.topics.len());
+    let mut responded = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.iter().enumerate() {
         if refused.contains(&topic.topic) && !matches!(transaction, Transaction::Refused(..)) {
             let partitions = topic.partitions.iter().map(|(index, _)| not_allowed(*index)).collect();
-            answered.push((topic.topic.clone(), partitions));
+            responded.push((topic.topic.clone(), partitions));
             continue;
         }
         let found = table.find(&topic.topic);
         if let Some(internal) = found.filter(|topic| topic.internal) {
             let partitions = topic.partitions.iter().map(|(index, _)| not_written_by_clients(*index, &internal.name));
-            answered.push((topic.topic.clone(), partitions.collect()));
+            responded.push((topic.topic.clone(), partitions.collect()));
             continue;
         }
         let mut partitions = Vec::with_capacity(topic.partitions.len());
@@ -146,32 +146,32 @@ pub fn handle(
             let check = match transaction.check((at, position)) {
                 Ok(check) => check,
                 Err(refusal) => {
-                    let answer = not_begun(request.version, *index, refusal);
-                    let current_leader = errors::leader_after(&table, &topic.topic, &answer);
-                    partitions.push(ProducedPartition { current_leader, ..answer });
+                    let reply = not_begun(request.version, *index, refusal);
+                    let current_leader = errors::leader_after(&table, &topic.topic, &reply);
+                    partitions.push(ProducedPartition { current_leader, ..reply });
                     continue;
                 }
             };
             let counted = found.map(|topic| counters.of_topic(topic));
             let sent = Sent { index: *index, records, check, checked_in: transaction.epoch((at, position)), counted };
-            let (answer, pending) = produce(shared, &request, &topic.topic, found, sent, wake);
+            let (reply, pending) = produce(shared, &request, &topic.topic, found, sent, wake);
             unacknowledged.extend(pending.map(|(replica, awaited)| {
                 if awaited.durable {
                     shared.group_flush.request(&replica);
                 }
                 Unacknowledged { topic: at, partition: partitions.len(), replica, awaited }
             }));
-            if answer.error != ErrorCode::NONE
+            if reply.error != ErrorCode::NONE
                 && let Some(counted) = counted
             {
-                counted.not_appended(!errors::is_usual(answer.error));
+                counted.not_appended(!errors::is_usual(reply.error));
             }
-            partitions.push(answer);
+            partitions.push(reply);
         }
-        answered.push((topic.topic.clone(), partitions));
+        responded.push((topic.topic.clone(), partitions));
     }
     if request.acks == 0 {
-        let mut partitions = answered.iter().flat_map(|(_, partitions)| partitions);
+        let mut partitions = responded.iter().flat_map(|(_, partitions)| partitions);
         partitions.clone().for_each(|partition| count_error(counters, partition.error));
         return match partitions.find(|partition| partition.error != ErrorCode::NONE) {
             // The producer expects no response: only a closed connection reports the error (as in Kafka).
@@ -182,11 +182,11 @@ pub fn handle(
         };
     }
     if !unacknowledged.is_empty() {
-        return wait(head, request.timeout_ms, answered, unacknowledged, metered, waiter, wake);
+        return wait(head, request.timeout_ms, responded, unacknowledged, metered, waiter, wake);
     }
     let throttle = throttle(shared, metered.as_ref());
     let view = ListenerView { table: &table, listener };
-    Outcome::Answer(answer(head.api_version, head.correlation_id, view, &answered, throttle, counters))
+    Outcome::Response(respond(head.api_version, head.correlation_id, view, &responded, throttle, counters))
 }
 
 /// The topics of a Produce that its client may not write to, and the transaction check of its batches; the outcome if the
@@ -196,9 +196,9 @@ fn admit<'a>(
     request: &ProduceRequest,
     frame: &[u8],
     table: &TopicTable,
-    asked: &HotPathRequest<'a>,
+    requested: &HotPathRequest<'a>,
 ) -> Result<(Refused, Transaction<'a>), Outcome> {
-    let &HotPathRequest { who, decided, verified, .. } = asked;
+    let &HotPathRequest { who, decided, verified, .. } = requested;
     let topics = request.topics.iter().map(|topic| &topic.topic);
     let of_transaction = transactions::has_transactional(request, frame);
     let id_right = if of_transaction { transactions::judge(shared, who, request, decided) } else { IdRight::Granted };
@@ -232,7 +232,7 @@ fn admit<'a>(
 fn wait(
     head: &RequestHead,
     timeout_ms: i32,
-    answered: Vec<(TopicRef, Vec<ProducedPartition>)>,
+    responded: Vec<(TopicRef, Vec<ProducedPartition>)>,
     unacknowledged: Vec<Unacknowledged>,
     metered: Option<Metered>,
     waiter: Waiter,
@@ -246,7 +246,7 @@ fn wait(
     let (version, correlation_id) = (head.api_version, head.correlation_id);
     let timeout_ms = timeout_ms.max(0) as u64;
     let metered = metered.map(Metered::pause);
-    let pending = PendingProduce { version, correlation_id, timeout_ms, answered, unacknowledged, waiting, metered };
+    let pending = PendingProduce { version, correlation_id, timeout_ms, responded, unacknowledged, waiting, metered };
     Outcome::WaitForAcknowledgement(Box::new(pending))
 }
 
@@ -320,30 +320,30 @@ fn produce(
     wake: &mut dyn FnMut(Waiter),
 ) -> (ProducedPartition, Option<Pending>) {
     let index = sent.index;
-    let mut answer = untouched(index);
+    let mut reply = untouched(index);
     if !(-1..=1).contains(&request.acks) {
-        answer.error = ErrorCode::INVALID_REQUIRED_ACKS;
-        answer.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
-        return (answer, None);
+        reply.error = ErrorCode::INVALID_REQUIRED_ACKS;
+        reply.error_message = Some(format!("acks is {}; it has to be -1 (all), 0 or 1", request.acks));
+        return (reply, None);
     }
     let slot = match errors::slot_of(name, topic, index) {
         Ok(slot) => slot,
         Err(unknown) => {
-            answer.error = unknown;
-            return (answer, None);
+            reply.error = unknown;
+            return (reply, None);
         }
     };
     let Some(partition) = &slot.partition else {
-        (answer.error, answer.current_leader) = errors::not_here(slot);
-        answer.error = known_to(request.version, answer.error);
-        return (answer, None);
+        (reply.error, reply.current_leader) = errors::not_here(slot);
+        reply.error = known_to(request.version, reply.error);
+        return (reply, None);
     };
-    let awaited = append(shared, request, partition, sent, &mut answer, wake);
-    answer.error = known_to(request.version, answer.error);
-    if answer.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
-        answer.current_leader = Some(slot.current_leader());
+    let awaited = append(shared, request, partition, sent, &mut reply, wake);
+    reply.error = known_to(request.version, reply.error);
+    if reply.error == ErrorCode::NOT_LEADER_OR_FOLLOWER {
+        reply.current_leader = Some(slot.current_leader());
     }
-    (answer, awaited.map(|awaited| (Arc::clone(partition), awaited)))
+    (reply, awaited.map(|awaited| (Arc::clone(partition), awaited)))
 }
 
 /// Replaces KAFKA_STORAGE_ERROR for an older client, so that it refreshes its metadata, as in Kafka.
@@ -381,7 +381,7 @@ fn append(
     request: &ProduceRequest,
     partition: &Partition,
     sent: Sent<'_>,
-    answer: &mut ProducedPartition,
+    reply: &mut ProducedPartition,
     wake: &mut dyn FnMut(Waiter),
 ) -> Option<Awaited> {
     let Sent { records, check, checked_in, counted, .. } = sent;
@@ -389,7 +389,7 @@ fn append(
     let sent = match find(records.unwrap_or_default(), request.version) {
         Ok(sent) => sent,
         Err((error, text)) => {
-            (answer.error, answer.error_message) = (error, Some(text));
+            (reply.error, reply.error_message) = (error, Some(text));
             return None;
         }
     };
@@ -406,15 +406,15 @@ fn append(
             if let Some(counted) = counted {
                 counted.appended(appended.bytes, appended.record_count);
             }
-            answer.base_offset = appended.first_offset;
-            answer.log_append_time = appended.log_append_time;
-            answer.log_start_offset = appended.log_start_offset;
+            reply.base_offset = appended.first_offset;
+            reply.log_append_time = appended.log_append_time;
+            reply.log_start_offset = appended.log_start_offset;
             awaited
         }
         Err(refused) => {
             let refused = retriable_after_leader_change(partition, refused, checked_in);
-            errors::not_appended(shared, partition, refused, answer);
-            if let Some(counted) = counted.filter(|_| errors::is_too_large(answer.error)) {
+            errors::not_appended(shared, partition, refused, reply);
+            if let Some(counted) = counted.filter(|_| errors::is_too_large(reply.error)) {
                 counted.rejected(bytes);
             }
             None

@@ -6,7 +6,7 @@
 
 use super::rights::{Refused, Verdict, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
-use crate::delayed_operations::verification::{FirstCheck, Place, Refusal, TransactionAsked, Verification};
+use crate::delayed_operations::verification::{FirstCheck, Place, Refusal, TransactionQuery, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN, LeaderEpoch};
 use pybroker_replica::{NotAppended, TopicTable};
 use pybroker_storage::{BeginningTransaction, TransactionCheck, TransactionalIdHash};
@@ -179,7 +179,7 @@ pub fn begin<'a>(
         let verifies = hot_path.verifies_transactions();
         return Ok(if verifies { Transaction::NoneBegins(first) } else { Transaction::Unchecked(first) });
     };
-    let asked = TransactionAsked {
+    let requested = TransactionQuery {
         transactional_id: id.clone(),
         producer_id,
         producer_epoch,
@@ -187,5 +187,5 @@ pub fn begin<'a>(
         partitions,
     };
     let verification = Verification::new(guards, first);
-    Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((asked, verification)), ..Unresolved::default() })))
+    Err(Outcome::Unresolved(Box::new(Unresolved { verify: Some((requested, verification)), ..Unresolved::default() })))
 }

@@ -27,7 +27,7 @@ struct Inner {
 
 /// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum MemoryGrant {
     /// The memory is reserved.
     Granted,
     /// No memory is left: the connection waits until [`RequestMemory::next`] returns it.
@@ -49,15 +49,15 @@ impl RequestMemory {
     }
 
     /// Reserves `bytes` for a request of this connection, or adds the connection to the waiting ones.
-    pub fn take(&self, connection: u64, bytes: u64) -> Wish {
-        let Some(limit) = self.limit else { return Wish::Granted };
+    pub fn take(&self, connection: u64, bytes: u64) -> MemoryGrant {
+        let Some(limit) = self.limit else { return MemoryGrant::Granted };
         let mut inner = self.inner.lock();
         if inner.used < limit {
             inner.used += bytes;
-            return Wish::Granted;
+            return MemoryGrant::Granted;
         }
         inner.waiting.push_back(connection);
-        Wish::Waits { first: !std::mem::replace(&mut inner.said, true) }
+        MemoryGrant::Waits { first: !std::mem::replace(&mut inner.said, true) }
     }
 
     /// Releases `bytes`.
@@ -87,22 +87,22 @@ mod tests {
     #[test]
     fn a_request_begins_while_memory_is_left_and_the_next_waits_for_it() {
         let memory = RequestMemory::new(100);
-        assert_eq!(memory.take(1, 90), Wish::Granted);
-        assert_eq!(memory.take(2, 90), Wish::Granted);
-        assert_eq!(memory.take(3, 1), Wish::Waits { first: true });
-        assert_eq!(memory.take(4, 1), Wish::Waits { first: false });
+        assert_eq!(memory.take(1, 90), MemoryGrant::Granted);
+        assert_eq!(memory.take(2, 90), MemoryGrant::Granted);
+        assert_eq!(memory.take(3, 1), MemoryGrant::Waits { first: true });
+        assert_eq!(memory.take(4, 1), MemoryGrant::Waits { first: false });
         memory.give_back(80);
         assert_eq!(memory.next(), None, "100 bytes are still taken");
         memory.give_back(90);
         assert_eq!((memory.next(), memory.next(), memory.next()), (Some(3), Some(4), None));
-        assert_eq!(memory.take(5, 200), Wish::Granted);
-        assert_eq!(memory.take(6, 1), Wish::Waits { first: true }, "nobody waited in between");
+        assert_eq!(memory.take(5, 200), MemoryGrant::Granted);
+        assert_eq!(memory.take(6, 1), MemoryGrant::Waits { first: true }, "nobody waited in between");
     }
 
     #[test]
     fn without_a_bound_nobody_waits() {
         let memory = RequestMemory::new(-1);
-        assert_eq!(memory.take(1, u64::MAX), Wish::Granted);
+        assert_eq!(memory.take(1, u64::MAX), MemoryGrant::Granted);
         memory.give_back(u64::MAX);
         assert_eq!(memory.next(), None);
     }

@@ -65,13 +65,13 @@ impl RequestTimes {
     }
 
     /// Records that the response is ready; the throttle time of its client is `throttle`.
-    pub fn answered(&mut self, now: u64, throttle: u64) {
+    pub fn responded(&mut self, now: u64, throttle: u64) {
         self.wait(now);
         self.throttle = throttle;
     }
 
-    /// As [`RequestTimes::answered`], for a request that the control plane executed.
-    pub fn answered_above(&mut self, now: u64, steps: &ControlSteps) {
+    /// As [`RequestTimes::responded`], for a request that the control plane executed.
+    pub fn responded_above(&mut self, now: u64, steps: &ControlSteps) {
         let begun = match steps.begun.load(Relaxed) {
             0 => now,
             begun => begun.clamp(self.arrived.min(now), now),
@@ -283,7 +283,7 @@ mod tests {
         let mut times = RequestTimes::begin(ApiKey::FETCH, 10 * MS, 13 * MS);
         times.wait(15 * MS);
         times.resume(45 * MS);
-        times.answered(46 * MS, 7 * MS);
+        times.responded(46 * MS, 7 * MS);
         thread.record(&times, 50 * MS);
         times.is_of_follower();
         thread.record_shared(&times, 60 * MS);
@@ -296,16 +296,16 @@ mod tests {
     #[test]
     fn the_control_plane_says_when_it_began_and_when_it_waited() {
         let steps = ControlSteps::new(&Arc::new(Clock::start()));
-        let answered = |begun, waits| {
+        let responded = |begun, waits| {
             steps.begun.store(begun, Relaxed);
             steps.waits.store(waits, Relaxed);
             let mut times = RequestTimes::begin(ApiKey(3), 10, 10);
-            times.answered_above(100, &steps);
+            times.responded_above(100, &steps);
             (times.queue, times.local, times.remote)
         };
-        assert_eq!(answered(30, 0), (20, 70, 0));
-        assert_eq!(answered(30, 40), (20, 10, 60));
-        assert_eq!(answered(0, 0), (90, 0, 0), "nobody has looked at it");
+        assert_eq!(responded(30, 0), (20, 70, 0));
+        assert_eq!(responded(30, 40), (20, 10, 60));
+        assert_eq!(responded(0, 0), (90, 0, 0), "nobody has looked at it");
     }
 
     #[test]

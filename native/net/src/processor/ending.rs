@@ -29,7 +29,7 @@ impl Processor {
             self.drop_request(slot);
         }
         if let Some((before, now)) = connection.account() {
-            self.reactor.account_answers(number, before, now);
+            self.reactor.account_responses(number, before, now);
         }
         let reserved = connection.take_reserved();
         if reserved > 0 {
@@ -49,7 +49,7 @@ impl Processor {
     fn drop_request(&self, slot: Slot) {
         let api_key = match slot {
             Slot::Ready(_) => return,
-            Slot::Control(asked) | Slot::Held(asked) => asked.api_key,
+            Slot::Control(requested) | Slot::Held(requested) => requested.api_key,
             Slot::Produce(_) => {
                 self.counters().wait_ended(HotPathApi::Produce.key());
                 HotPathApi::Produce.key()
@@ -75,13 +75,13 @@ impl Processor {
     pub(super) fn stop(&mut self, grace_ms: u64) {
         self.stop_at = Some(self.reactor.clock.now() + grace_ms);
         for number in self.reactor.open.numbers(self.index) {
-            self.close_when_answered(number);
+            self.close_when_responded(number);
         }
     }
 
     /// Completes the waiting fetches of a connection with the data available, and closes it when its requests in work are
     /// answered.
-    pub(super) fn close_when_answered(&mut self, number: u64) {
+    pub(super) fn close_when_responded(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
         let waiting = open.lock().waiting_requests();
         for request in waiting {
@@ -90,7 +90,7 @@ impl Processor {
         self.serve_woken();
         let mut connection = open.lock();
         if self.reactor.open.get(number).is_some() {
-            connection.closing = Some(Closing::WhenAnswered);
+            connection.closing = Some(Closing::WhenResponded);
             self.settle(&mut connection, Ok(()));
         }
     }
@@ -100,7 +100,7 @@ impl Processor {
         for number in self.reactor.open.numbers(self.index) {
             let came_by = self.reactor.open.get(number).map(|open| Arc::clone(&open.lock().accepted.listener));
             if came_by.is_some_and(|listener| Arc::ptr_eq(&listener, name)) {
-                self.close_when_answered(number);
+                self.close_when_responded(number);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Deadline, Processor};
 use crate::connection::Connection;
-use crate::data_plane::events::{Event, QuotaAsked};
+use crate::data_plane::events::{Event, QuotaQuery};
 use crate::quota::{ClientLimits, Quotas};
 use pybroker_wire::frame::RequestHead;
 
@@ -28,7 +28,7 @@ impl Processor {
         let knows = metering.knows(quotas, &identity, client_id, self.reactor.clock.now());
         if !knows {
             let (connection, client_id) = (connection.number, client_id.to_owned());
-            self.reactor.events.push(Event::QuotaAsked(QuotaAsked { connection, identity, client_id }));
+            self.reactor.events.push(Event::QuotaQuery(QuotaQuery { connection, identity, client_id }));
         }
         connection.metering = metering;
         if !knows {

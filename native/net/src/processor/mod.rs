@@ -2,12 +2,12 @@
 //!
 //! The steps of a request: bytes are read, a frame is cut, and its header decides between the hot path (Produce, Fetch) and
 //! the control plane. The response is queued behind earlier ones and written at once. Nothing blocks except `epoll_wait`.
-//! The files: reading, serving, answering, timing, ending, and threads.
+//! The files: reading, serving, responding, timing, ending, and threads.
 
-mod answering;
 mod ending;
 mod metering;
 mod reading;
+mod responding;
 mod serving;
 pub mod threads;
 mod timing;
@@ -31,7 +31,7 @@ use pybroker_replica::Waiter;
 /// The epoll token of the inbox; connections use their number, which never reaches it.
 const INBOX: u64 = u64::MAX;
 /// The epoll token of the first adopted processor; others follow by number.
-const FIRST_GUEST: u64 = INBOX - MOST_PROCESSORS as u64;
+const FIRST_ADOPTED: u64 = INBOX - MOST_PROCESSORS as u64;
 /// The most messages, deadlines and completed requests to handle before sockets are polled again.
 const AT_ONCE: usize = 128;
 
@@ -154,12 +154,12 @@ impl Processor {
             };
             match message {
                 Message::Accept(accepted) => self.accept(accepted),
-                Message::Answer { to, payload } => self.answer(to, &payload),
-                Message::LastAnswer { to, payload } => self.answer_last(to, &payload),
+                Message::Response { to, payload } => self.respond(to, &payload),
+                Message::LastResponse { to, payload } => self.respond_last(to, &payload),
                 Message::Hold(waiter) => self.hold(waiter),
                 Message::Wake(waiter) => self.woken.push_back(waiter),
                 Message::Retry { waiter, verdict } => self.retry(waiter, verdict),
-                Message::Verified { waiter, answers } => self.verified(waiter, answers),
+                Message::Verified { waiter, responses } => self.verified(waiter, responses),
                 Message::Close { connection } => self.close_when_written(connection),
                 Message::Settle { connection } => self.settle_written(connection),
                 Message::Resume { connection } => self.resume(connection),

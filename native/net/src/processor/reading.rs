@@ -16,7 +16,7 @@ use crate::connection::identity::{Authentication, Identity};
 use crate::connection::read_state::ReadState;
 use crate::connection::{Connection, FIRST_INTEREST, Framing, Slot};
 use crate::data_plane::events::{Event, Level, PeerCertificate};
-use crate::limits::request_memory::Wish;
+use crate::limits::request_memory::MemoryGrant;
 use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use crate::transport::Received;
 use pybroker_replica::Waiter;
@@ -191,11 +191,11 @@ impl Processor {
         }
         let Some(bytes) = connection.wanted_memory() else { return true };
         match self.reactor.request_memory.take(connection.number, bytes) {
-            Wish::Granted => {
+            MemoryGrant::Granted => {
                 connection.reserve(bytes);
                 true
             }
-            Wish::Waits { first } => {
+            MemoryGrant::Waits { first } => {
                 connection.waits_for_memory = true;
                 if first {
                     let limit = self.reactor.settings.queued_request_bytes;

@@ -11,11 +11,11 @@ use crate::connection::connection_number::{CONTROL_PLANE, processor_of};
 use crate::connection::identity::Authentication;
 use crate::connection::read_state::ReadState;
 use crate::connection::response::Response;
-use crate::connection::{Asked, Closing, Connection, Framing, Parked, Slot, Unanswered};
+use crate::connection::{Closing, Connection, Framing, Parked, Requested, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
 use crate::data_plane::events::{Event, UnresolvedRequest};
 use crate::delayed_operations::interception::Decision;
-use crate::delayed_operations::verification::{TransactionAsked, Verification, Verified};
+use crate::delayed_operations::verification::{TransactionQuery, Verification, Verified};
 use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
 use crate::measures::counters::API_KEYS;
 use crate::measures::times::RequestTimes;
@@ -127,15 +127,15 @@ impl Processor {
     ) -> Result<(), End> {
         let now = connection.now_ns;
         match outcome {
-            Outcome::Answer(response) => {
+            Outcome::Response(response) => {
                 self.counters().ended(api.key(), response.size());
-                connection.answer(request, response);
+                connection.respond(request, response);
             }
             Outcome::Silent(throttle) => {
                 connection.metering.mute(throttle.until_ms);
                 self.counters().ended(api.key(), 0);
                 if let Some(mut times) = connection.drop_last_slot() {
-                    times.answered(now, throttle.until_ms.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now));
+                    times.responded(now, throttle.until_ms.saturating_mul(NANOSECONDS_OF_MS).saturating_sub(now));
                     self.counters().took(&times, now);
                 }
             }
@@ -152,17 +152,17 @@ impl Processor {
                 self.let_wait(connection, api, request, Slot::Produce(produce), max_wait_ms);
             }
             Outcome::Unresolved(mut unresolved) => {
-                let (asked, verification) = unresolved.verify.take().unzip();
+                let (requested, verification) = unresolved.verify.take().unzip();
                 if let Some(Fresh { head, at }) = fresh {
                     let frame = connection.frame_mut(at).to_vec();
-                    let parked = Parked { request, api, head, frame, verdict: None, verification, asked: true };
+                    let parked = Parked { request, api, head, frame, verdict: None, verification, requested: true };
                     connection.reading = ReadState::Parked(Box::new(parked));
                     connection.known_above = true;
-                } else if !connection.reading.parked_mut().is_some_and(|parked| parked.ask_again(verification)) {
+                } else if !connection.reading.parked_mut().is_some_and(|parked| parked.query_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
                 }
                 connection.wait(request);
-                let event = unresolved_event(connection, request, api, *unresolved, asked);
+                let event = unresolved_event(connection, request, api, *unresolved, requested);
                 self.reactor.events.push(Event::Unresolved(event));
             }
             // The request is counted with its slot.
@@ -204,10 +204,10 @@ impl Processor {
             let table = self.reactor.api_versions.load();
             let frame = connection.frame_mut(at.clone());
             let software = Software::of_request(head.api_version, &frame[head.body..]);
-            if let Some(answer) = table.answer(head.api_version, &frame[head.body..]) {
+            if let Some(reply) = table.respond(head.api_version, &frame[head.body..]) {
                 connection.software = software.map(Arc::new);
-                let response = Response::from_payload(head.correlation_id, answer);
-                self.answer_at_once(connection, head, &at, response);
+                let response = Response::from_payload(head.correlation_id, reply);
+                self.respond_at_once(connection, head, &at, response);
                 return Ok(());
             }
         }
@@ -226,12 +226,12 @@ impl Processor {
         self.reactor.events.push(Event::Control(request));
         connection.known_above = true;
         let RequestHead { correlation_id, api_key, api_version, .. } = *head;
-        connection.open(Slot::Control(Asked { correlation_id, api_key, api_version, bare }), times);
+        connection.open(Slot::Control(Requested { correlation_id, api_key, api_version, bare }), times);
         Ok(())
     }
 
     /// Responds to the next request without executing it.
-    fn answer_at_once(
+    fn respond_at_once(
         &self,
         connection: &mut Connection,
         head: &RequestHead,
@@ -242,7 +242,7 @@ impl Processor {
         self.counters().ended(head.api_key, response.size());
         let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
         self.look_at_clock(connection);
-        connection.answer_next(response, times);
+        connection.respond_next(response, times);
     }
 
     /// Leaves a frame in the input buffer and requests the control plane's decision on it.
@@ -284,9 +284,9 @@ impl Processor {
                 }
                 Ok(())
             }
-            Decision::Answer(payload) => {
+            Decision::Response(payload) => {
                 let response = Response::from_payload(head.correlation_id, &payload);
-                self.answer_at_once(connection, &head, &at, response);
+                self.respond_at_once(connection, &head, &at, response);
                 Ok(())
             }
         }
@@ -314,8 +314,8 @@ impl Processor {
     }
 
     /// Evaluates an unresolved transactional request again, with its coordinator's response.
-    pub(super) fn verified(&mut self, waiter: Waiter, answers: Vec<Verified>) {
-        let decide = |verification: &mut Verification| verification.decide(answers);
+    pub(super) fn verified(&mut self, waiter: Waiter, responses: Vec<Verified>) {
+        let decide = |verification: &mut Verification| verification.decide(responses);
         self.evaluate_again(waiter, |parked| parked.verification.as_mut().map_or((), decide));
     }
 
@@ -330,7 +330,7 @@ impl Processor {
             if let Some(times) = connection.times_mut(waiter.request) {
                 times.resume(now);
             }
-            parked.asked = false;
+            parked.requested = false;
             let api = parked.api;
             let metered = connection.metering.begin(parked.frame.len());
             let (decided, verified) = (parked.verdict.as_ref(), parked.verification.as_ref());
@@ -340,7 +340,7 @@ impl Processor {
             self.look_at_clock(&mut connection);
             connection.reading = ReadState::Parked(parked);
             done = self.conclude(&mut connection, api, waiter.request, outcome, None);
-            connection.reading.take_parked(|parked| !parked.asked);
+            connection.reading.take_parked(|parked| !parked.requested);
         }
         let done = done.and_then(|()| self.work(&mut connection));
         self.settle(&mut connection, done);
@@ -372,16 +372,16 @@ impl Processor {
         }
         let slot = connection.take_out(waiter.request);
         let listener = &connection.accepted.listener;
-        let answered = match slot {
+        let responded = match slot {
             Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, listener, counters))),
             Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, listener, counters))),
             Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => None,
         };
-        if let Some((api, response)) = answered {
+        if let Some((api, response)) = responded {
             counters.ended(api.key(), response.size());
             counters.wait_ended(api.key());
             self.look_at_clock(&mut connection);
-            connection.answer(waiter.request, response);
+            connection.respond(waiter.request, response);
         }
         let done = self.work(&mut connection);
         self.settle(&mut connection, done);
@@ -394,7 +394,7 @@ fn unresolved_event(
     request: u64,
     api: HotPathApi,
     found: Unresolved,
-    transaction: Option<TransactionAsked>,
+    transaction: Option<TransactionQuery>,
 ) -> UnresolvedRequest {
     let (mut topics, mut topic_ids) = (Vec::new(), Vec::new());
     for topic in found.unknown {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 
-use super::{Deadline, FIRST_GUEST, Processor};
+use super::{Deadline, FIRST_ADOPTED, Processor};
 use crate::connection::connection_number::MOST_PROCESSORS;
 use crate::data_plane::events::Level;
 use crate::scheduling::inbox::Message;
@@ -171,7 +171,7 @@ fn system_thread() -> i32 {
 struct NetworkThread {
     own: Processor,
     /// The epoll set of the own processor polls their epoll sets.
-    guests: Vec<Processor>,
+    adopted: Vec<Processor>,
     /// Orders that arrived before the own processor.
     early: VecDeque<Order>,
     orders: Receiver<Order>,
@@ -191,7 +191,7 @@ impl NetworkThread {
                 }
             },
         };
-        Some(Self { own, guests: Vec::new(), early, orders })
+        Some(Self { own, adopted: Vec::new(), early, orders })
     }
 
     /// Serves until it is ordered to stop, or to end.
@@ -212,10 +212,10 @@ impl NetworkThread {
             }
             let timeout = self.timeout();
             self.own.pass(&mut events, &mut fired, timeout.as_ref());
-            self.serve_guests(&mut events, &mut fired);
+            self.serve_adopted(&mut events, &mut fired);
         }
         self.own.close_all();
-        self.guests.iter_mut().for_each(Processor::close_all);
+        self.adopted.iter_mut().for_each(Processor::close_all);
         while let Some(order) = self.next_order() {
             if let Order::Serve(mut processor) = order {
                 processor.close_all();
@@ -224,25 +224,25 @@ impl NetworkThread {
     }
 
     fn stopped(&self) -> bool {
-        self.own.stopped() && self.guests.iter().all(Processor::stopped)
+        self.own.stopped() && self.adopted.iter().all(Processor::stopped)
     }
 
     fn timeout(&self) -> Option<Timespec> {
-        let guests = self.guests.iter().filter_map(Processor::rest);
-        Timespec::try_from(self.own.rest().into_iter().chain(guests).min()?).ok()
+        let adopted = self.adopted.iter().filter_map(Processor::rest);
+        Timespec::try_from(self.own.rest().into_iter().chain(adopted).min()?).ok()
     }
 
-    fn serve_guests(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>) {
-        if self.guests.is_empty() {
+    fn serve_adopted(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>) {
+        if self.adopted.is_empty() {
             return;
         }
-        let come = events.iter().any(|event| event.data.u64() >= FIRST_GUEST);
-        for guest in &mut self.guests {
-            if come || guest.rest() == Some(Duration::ZERO) {
-                guest.pass(events, fired, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let come = events.iter().any(|event| event.data.u64() >= FIRST_ADOPTED);
+        for adoptee in &mut self.adopted {
+            if come || adoptee.rest() == Some(Duration::ZERO) {
+                adoptee.pass(events, fired, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
             } else {
-                guest.pass_deadlines(fired);
-                guest.serve_woken();
+                adoptee.pass_deadlines(fired);
+                adoptee.serve_woken();
             }
         }
     }
@@ -263,27 +263,27 @@ impl NetworkThread {
         None
     }
 
-    fn take_in(&mut self, mut guest: Processor) {
-        let token = epoll::EventData::new_u64(FIRST_GUEST + guest.index as u64);
-        if let Err(error) = epoll::add(&self.own.epoll, &guest.epoll, token, epoll::EventFlags::IN) {
-            let text = format!("the connections of network thread {} end: {error}", guest.index);
-            guest.reactor.events.line(Level::Warning, text);
-            guest.close_all();
+    fn take_in(&mut self, mut adoptee: Processor) {
+        let token = epoll::EventData::new_u64(FIRST_ADOPTED + adoptee.index as u64);
+        if let Err(error) = epoll::add(&self.own.epoll, &adoptee.epoll, token, epoll::EventFlags::IN) {
+            let text = format!("the connections of network thread {} end: {error}", adoptee.index);
+            adoptee.reactor.events.line(Level::Warning, text);
+            adoptee.close_all();
         }
-        self.guests.push(guest);
+        self.adopted.push(adoptee);
     }
 
     fn give_back(&mut self, processor: usize, to: &Sender<Order>) {
-        if let Some(at) = self.guests.iter().position(|guest| guest.index == processor) {
-            let guest = self.guests.swap_remove(at);
-            hand_over(&self.own, guest, to);
+        if let Some(at) = self.adopted.iter().position(|adoptee| adoptee.index == processor) {
+            let adoptee = self.adopted.swap_remove(at);
+            hand_over(&self.own, adoptee, to);
         }
     }
 
     fn leave(mut self, heir: usize, to: &Sender<Order>) {
         let reactor = Arc::clone(&self.own.reactor);
-        for guest in std::mem::take(&mut self.guests) {
-            hand_over(&self.own, guest, to);
+        for adoptee in std::mem::take(&mut self.adopted) {
+            hand_over(&self.own, adoptee, to);
         }
         self.own.counters().runs_on(0);
         send(self.own, to);
@@ -292,9 +292,9 @@ impl NetworkThread {
 }
 
 /// Hands an adopted processor to another thread.
-fn hand_over(host: &Processor, guest: Processor, to: &Sender<Order>) {
-    let _ = epoll::delete(&host.epoll, &guest.epoll);
-    send(guest, to);
+fn hand_over(host: &Processor, adoptee: Processor, to: &Sender<Order>) {
+    let _ = epoll::delete(&host.epoll, &adoptee.epoll);
+    send(adoptee, to);
 }
 
 fn send(processor: Processor, to: &Sender<Order>) {

@@ -21,7 +21,7 @@ const LOOK_EVERY_MS: u64 = 60_000;
 struct Client {
     quotas: Option<Arc<ClientQuotas>>,
     /// When a connection last requested it.
-    asked_ms: u64,
+    requested_ms: u64,
 }
 
 /// The cached clients and the usage of entities.
@@ -42,14 +42,14 @@ impl Clients {
     /// The quotas of a client, if cached.
     pub fn known(&mut self, client: Key, now_ms: u64) -> Option<Option<Arc<ClientQuotas>>> {
         let known = self.known.get_mut(&client)?;
-        known.asked_ms = now_ms;
+        known.requested_ms = now_ms;
         Some(known.quotas.clone())
     }
 
     /// Caches the quotas of a client.
     pub fn note(&mut self, client: Key, quotas: Option<Arc<ClientQuotas>>, now_ms: u64) {
         self.make_room(now_ms);
-        self.known.insert(client, Client { quotas, asked_ms: now_ms });
+        self.known.insert(client, Client { quotas, requested_ms: now_ms });
     }
 
     /// Drops all clients, as other quotas are in force; the usage of entities is kept.
@@ -81,12 +81,12 @@ impl Clients {
         let QuotaSettings { remembered, forgotten_after_ms, .. } = self.settings;
         if now_ms >= self.looked_ms + LOOK_EVERY_MS {
             self.looked_ms = now_ms;
-            self.known.retain(|_, client| now_ms.saturating_sub(client.asked_ms) < forgotten_after_ms);
+            self.known.retain(|_, client| now_ms.saturating_sub(client.requested_ms) < forgotten_after_ms);
             self.meters.retain(|_, meter| meter.is_held() || meter.idle_ms(now_ms) < forgotten_after_ms);
         }
         if self.known.len() >= remembered {
-            let since = oldest_quarter(self.known.values().map(|client| client.asked_ms));
-            self.known.retain(|_, client| client.asked_ms > since);
+            let since = oldest_quarter(self.known.values().map(|client| client.requested_ms));
+            self.known.retain(|_, client| client.requested_ms > since);
         }
         if self.meters.len() >= remembered {
             let idle = self.meters.values().filter(|meter| !meter.is_held()).map(|meter| meter.used_ms());

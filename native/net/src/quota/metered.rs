@@ -216,11 +216,11 @@ impl Metered {
     }
 
     /// Records the usage of a completed Produce. Without a response its time causes no throttle, as in Kafka.
-    pub fn produced(&self, is_answered: bool, now_ms: u64) -> Throttle {
+    pub fn produced(&self, is_completed: bool, now_ms: u64) -> Throttle {
         let of_bytes = self.quotas.produce.as_ref();
         let for_bytes = wait_ms(of_bytes, self.bytes as f64, now_ms);
         show(of_bytes, self.bytes as u64);
-        let for_time = if is_answered { self.quotas.spend_ms(self.spent(), now_ms) } else { 0.0 };
+        let for_time = if is_completed { self.quotas.spend_ms(self.spent(), now_ms) } else { 0.0 };
         self.quotas.wait(of_bytes, for_bytes, for_time, now_ms)
     }
 

@@ -21,7 +21,7 @@ struct Client {
 
 /// The client whose quotas are requested from the control plane.
 #[derive(Debug)]
-struct Asked {
+struct Requested {
     key: Key,
     client_id: Box<str>,
 }
@@ -30,7 +30,7 @@ struct Asked {
 #[derive(Debug, Default)]
 pub struct Metering {
     client: Option<Client>,
-    asked: Option<Asked>,
+    requested: Option<Requested>,
     /// The end of the mute, on the data plane's clock in milliseconds.
     muted_until: Option<u64>,
     /// Whether a timer for the end is set.
@@ -42,7 +42,7 @@ pub struct Metering {
 impl Metering {
     /// Whether no further request may begin: the client's quotas are being requested, or the connection is muted.
     pub fn is_stopped(&self) -> bool {
-        self.asked.is_some() || self.muted_until.is_some()
+        self.requested.is_some() || self.muted_until.is_some()
     }
 
     /// Whether the last request had the same client, and quotas of the same version.
@@ -66,7 +66,7 @@ impl Metering {
                 true
             }
             None => {
-                self.asked = Some(Asked { key, client_id: client_id.into() });
+                self.requested = Some(Requested { key, client_id: client_id.into() });
                 false
             }
         }
@@ -75,7 +75,7 @@ impl Metering {
     /// Sets the quotas that the control plane has returned, from quotas of `version`. Returns whether they had been
     /// requested.
     pub fn said(&mut self, quotas: &Quotas, version: u64, limits: &ClientLimits, now_ms: u64) -> bool {
-        let Some(Asked { key, client_id }) = self.asked.take() else { return false };
+        let Some(Requested { key, client_id }) = self.requested.take() else { return false };
         let found = quotas.note(key, version, limits, now_ms);
         self.become_client(version, client_id, found);
         true

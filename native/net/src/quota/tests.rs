@@ -14,7 +14,7 @@ fn limit(per_second: f64, user: Option<&str>, client_id: Option<&str>) -> Option
 }
 
 /// A connection's next request from a client; the control plane returns `limits` if requested.
-fn ask(quotas: &Quotas, metering: &mut Metering, user: &str, client_id: &str, limits: &ClientLimits) {
+fn query(quotas: &Quotas, metering: &mut Metering, user: &str, client_id: &str, limits: &ClientLimits) {
     if !metering.knows(quotas, &identity(user), client_id, 0) {
         assert!(metering.is_stopped());
         assert!(metering.said(quotas, quotas.version(), limits, 0));
@@ -33,18 +33,18 @@ fn a_quota_is_one_for_all_connections_of_its_entity_and_outlives_them() {
     let of_user = ClientLimits { produce: limit(1000.0, Some("alice"), None), ..ClientLimits::default() };
     let of_client = ClientLimits { produce: limit(1000.0, None, Some("b")), ..ClientLimits::default() };
     let mut first = Metering::default();
-    ask(&quotas, &mut first, "alice", "a", &of_user);
+    query(&quotas, &mut first, "alice", "a", &of_user);
     assert_eq!(produced(&first, 10_000, 0), 0);
     drop(first);
     let mut second = Metering::default();
-    ask(&quotas, &mut second, "alice", "z", &of_user);
+    query(&quotas, &mut second, "alice", "z", &of_user);
     assert_eq!(produced(&second, 1_000, 0), 1_000, "reconnecting under another client id is the same user");
     let mut other = Metering::default();
-    ask(&quotas, &mut other, "bob", "b", &of_client);
+    query(&quotas, &mut other, "bob", "b", &of_client);
     assert_eq!(produced(&other, 10_000, 0), 0, "another entity has a count of its own");
-    ask(&quotas, &mut other, "bob", "none", &ClientLimits::default());
+    query(&quotas, &mut other, "bob", "none", &ClientLimits::default());
     assert_eq!(produced(&other, 1 << 40, 0), 0, "the client id has changed, and has no quota");
-    ask(&quotas, &mut other, "bob", "b", &ClientLimits::default());
+    query(&quotas, &mut other, "bob", "b", &ClientLimits::default());
     assert_eq!(produced(&other, 1_000, 0), 1_000, "what is remembered of it holds until quotas change");
 }
 
@@ -55,12 +55,12 @@ fn changed_quotas_are_asked_for_again_and_what_was_used_counts_on() {
     assert!(metering.is_client(quotas.version(), "a"), "nobody has a quota");
     quotas.set_version(1);
     let mut limits = ClientLimits { produce: limit(1000.0, Some("alice"), None), ..ClientLimits::default() };
-    ask(&quotas, &mut metering, "alice", "a", &limits);
+    query(&quotas, &mut metering, "alice", "a", &limits);
     assert_eq!(produced(&metering, 10_000, 0), 0);
     quotas.set_version(2);
     limits.produce = limit(500.0, Some("alice"), None);
     assert!(!metering.is_client(quotas.version(), "a"));
-    ask(&quotas, &mut metering, "alice", "a", &limits);
+    query(&quotas, &mut metering, "alice", "a", &limits);
     assert_eq!(produced(&metering, 0, 0), 10_000, "10,000 are 20 s at 500 a second");
     quotas.set_version(3);
     assert!(!metering.knows(&quotas, &identity("alice"), "a", 0));
@@ -78,7 +78,7 @@ fn a_fetch_beyond_its_quota_is_not_sent_and_does_not_count() {
     quotas.set_version(1);
     let mut metering = Metering::default();
     let limits = ClientLimits { fetch: limit(1000.0, None, Some("a")), ..ClientLimits::default() };
-    ask(&quotas, &mut metering, "alice", "a", &limits);
+    query(&quotas, &mut metering, "alice", "a", &limits);
     let fetched = |bytes, now_ms| metering.begin(0).map(|metered| metered.fetched(bytes, now_ms));
     assert_eq!(metering.begin(0).map(|metered| metered.max_fetched_bytes()), Some(10_000));
     assert_eq!(fetched(10_000, 0), Some(Throttle::default()));
@@ -93,7 +93,7 @@ fn time_counts_in_percent_of_a_thread_and_is_waited_for_a_sample_at_most() {
     quotas.set_version(1);
     let mut metering = Metering::default();
     let limits = ClientLimits { request: limit(10.0, None, Some("a")), ..ClientLimits::default() };
-    ask(&quotas, &mut metering, "alice", "a", &limits);
+    query(&quotas, &mut metering, "alice", "a", &limits);
     assert_eq!(metering.spend(Duration::from_secs(1), 0), Throttle::default(), "100 % of 10 s are 10 %");
     assert!(!metering.is_stopped());
     assert_eq!(metering.spend(Duration::from_millis(50), 0).time_ms, 500);
@@ -111,7 +111,7 @@ fn more_clients_than_are_remembered_drive_out_the_idle_and_no_entity_that_is_in_
     quotas.set_version(1);
     let mut held = Metering::default();
     let limits = |client: &str| ClientLimits { produce: limit(1.0, None, Some(client)), ..ClientLimits::default() };
-    ask(&quotas, &mut held, "alice", "held", &limits("held"));
+    query(&quotas, &mut held, "alice", "held", &limits("held"));
     assert!(produced(&held, 1_000, 0) > 0);
     for at in 0..10_000 {
         let (mut metering, client_id) = (Metering::default(), format!("client-{at}"));
@@ -121,7 +121,7 @@ fn more_clients_than_are_remembered_drive_out_the_idle_and_no_entity_that_is_in_
         assert!(clients <= SETTINGS.remembered && entities <= 2 * SETTINGS.remembered + 1, "{clients} {entities}");
     }
     let mut again = Metering::default();
-    ask(&quotas, &mut again, "alice", "held", &limits("held"));
+    query(&quotas, &mut again, "alice", "held", &limits("held"));
     assert!(produced(&again, 0, 0) > 0, "its use is the one that the first connection counts");
 }
 
@@ -130,7 +130,7 @@ fn who_has_not_come_for_an_hour_is_forgotten() {
     let quotas = Quotas::new(SETTINGS);
     quotas.set_version(1);
     let limits = ClientLimits { produce: limit(1.0, None, Some("a")), ..ClientLimits::default() };
-    ask(&quotas, &mut Metering::default(), "alice", "a", &limits);
+    query(&quotas, &mut Metering::default(), "alice", "a", &limits);
     assert_eq!(quotas.clients.lock().len(), (1, 1));
     let mut other = Metering::default();
     assert!(!other.knows(&quotas, &identity("alice"), "b", 3_600_000));
@@ -160,8 +160,8 @@ fn what_is_shown_of_a_quota_grows_by_what_was_used_and_waited_for() {
         fetch: limit(1000.0, None, Some("c")),
         request: limit(10.0, Some(user), Some("c")),
     };
-    ask(&quotas, &mut alice, "alice", "c", &limits("alice"));
-    ask(&quotas, &mut bob, "bob", "c", &limits("bob"));
+    query(&quotas, &mut alice, "alice", "c", &limits("alice"));
+    query(&quotas, &mut bob, "bob", "c", &limits("bob"));
     assert_eq!(produced(&alice, 15_000, 0), 5_000);
     assert_eq!(produced(&bob, 1, 0), 0);
     let fetched = |bytes, now_ms| alice.begin(0).map(|metered| metered.fetched(bytes, now_ms).time_ms);
@@ -189,7 +189,7 @@ fn those_that_used_the_most_are_shown_under_names_of_their_own() {
     for (at, client_id) in [long("a"), long("b"), "short".to_owned(), "idle".to_owned()].iter().enumerate() {
         let mut metering = Metering::default();
         let limits = ClientLimits { produce: limit(1.0, None, Some(client_id)), ..ClientLimits::default() };
-        ask(&quotas, &mut metering, "alice", client_id, &limits);
+        query(&quotas, &mut metering, "alice", client_id, &limits);
         let used = if client_id == "idle" { 0 } else { 100 - at };
         assert!(used == 0 || produced(&metering, used, 0) > 0);
     }

@@ -19,7 +19,7 @@ use crate::scheduling::reactor::Reactor;
 use pybroker_replica::Waiter;
 
 /// Larger responses are left to the owner: the control plane should not copy them into sockets.
-const SMALL_ANSWER_BYTES: usize = 16 << 10;
+const SMALL_RESPONSE_BYTES: usize = 16 << 10;
 
 /// Responds to a fetch on another processor's connection, on the thread that writes `counters`; `false` if the owner has to
 /// respond.
@@ -44,30 +44,30 @@ pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -
         counters.ended(HotPathApi::Fetch.key(), response.size());
         counters.wait_ended(HotPathApi::Fetch.key());
         connection.now_ns = reactor.clock.now_ns();
-        connection.answer(waiter.request, response);
+        connection.respond(waiter.request, response);
     }
     write(reactor, &mut connection, &|times, now| counters.took(times, now));
     true
 }
 
 /// Responds to a control request on this thread; `false` if the connection's owner has to respond.
-pub fn try_answer(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
+pub fn try_respond(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
     let Some(open) = reactor.open.get(to.connection) else { return true };
     let Some(mut connection) = open.try_lock() else { return false };
     // A connection without interest in reads needs its interest restored after the response; only the owner does that.
     let plain = connection.only_waits() && connection.interest.contains(EventFlags::IN);
-    if !plain || payload.len() > SMALL_ANSWER_BYTES {
+    if !plain || payload.len() > SMALL_RESPONSE_BYTES {
         return false;
     }
-    let (asked, counts) = match connection.slot_mut(to.request) {
-        Some(&mut Slot::Control(asked)) => (asked, true),
-        Some(&mut Slot::Held(asked)) => (asked, false),
+    let (requested, counts) = match connection.slot_mut(to.request) {
+        Some(&mut Slot::Control(requested)) => (requested, true),
+        Some(&mut Slot::Held(requested)) => (requested, false),
         Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
     };
     connection.now_ns = reactor.clock.now_ns();
-    let response = bare_tokens::answer(&mut connection, asked, payload);
-    reactor.counters.ended_by_control_plane(asked.api_key, response.size());
-    connection.answer(to.request, response);
+    let response = bare_tokens::respond(&mut connection, requested, payload);
+    reactor.counters.ended_by_control_plane(requested.api_key, response.size());
+    connection.respond(to.request, response);
     write(reactor, &mut connection, &|times, now| reactor.counters.took_by_control_plane(times, now));
     drop(connection);
     if counts {
@@ -86,7 +86,7 @@ fn write(reactor: &Reactor, connection: &mut Connection, took: &dyn Fn(&RequestT
     }
     connection.now_ns = 0;
     if let Some((before, now)) = connection.account() {
-        reactor.account_answers(connection.number, before, now);
+        reactor.account_responses(connection.number, before, now);
     }
     if written.is_err() || connection.out_bytes() > 0 || connection.metering.wants_timer() {
         // The owner writes the rest, sets the timer of a muted connection, or gets the same error and ends the connection.

@@ -21,14 +21,14 @@ pub enum Message {
     /// A new connection, with the slot in `max.connections` that it counts against.
     Accept(Accepted),
     /// The control plane's response to a control request.
-    Answer {
+    Response {
         /// The connection and the request.
         to: Waiter,
         /// The bytes after the correlation id.
         payload: Vec<u8>,
     },
     /// The same. The connection closes after this response.
-    LastAnswer {
+    LastResponse {
         /// The connection and the request.
         to: Waiter,
         /// The bytes after the correlation id.
@@ -50,7 +50,7 @@ pub enum Message {
         /// The connection and the request.
         waiter: Waiter,
         /// The result of each partition in the query.
-        answers: Vec<Verified>,
+        responses: Vec<Verified>,
     },
     /// Close a connection.
     Close {

@@ -72,7 +72,7 @@ impl Reactor {
 
     /// Replaces `before` by `now` in the memory of unread responses. Requests the owner of the connection to free memory if
     /// all connections exceed the limit.
-    pub fn account_answers(&self, connection: u64, before: u64, now: u64) {
+    pub fn account_responses(&self, connection: u64, before: u64, now: u64) {
         let total = if now >= before {
             self.response_memory.fetch_add(now - before, Ordering::Relaxed) + (now - before)
         } else {

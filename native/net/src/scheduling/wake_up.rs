@@ -72,14 +72,14 @@ mod tests {
     #[test]
     fn waits_and_wakes_at_the_same_time_lose_none() {
         let (wake_up, rounds) = (Arc::new(WakeUp::new().unwrap()), 2000);
-        let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let other = (Arc::clone(&wake_up), Arc::clone(&asked), Arc::clone(&answered));
+        let (requested, responded) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let other = (Arc::clone(&wake_up), Arc::clone(&requested), Arc::clone(&responded));
         let waker = std::thread::spawn(move || {
-            let (wake_up, asked, answered) = other;
+            let (wake_up, requested, responded) = other;
             for round in 1..=rounds {
-                asked.store(round, Ordering::Release);
+                requested.store(round, Ordering::Release);
                 wake_up.wake();
-                while answered.load(Ordering::Acquire) < round {
+                while responded.load(Ordering::Acquire) < round {
                     std::thread::yield_now();
                 }
             }
@@ -90,8 +90,8 @@ mod tests {
             let most = Timespec { tv_sec: 60, tv_nsec: 0 };
             assert_eq!(poll(&mut watched, Some(&most)).unwrap(), 1, "round {seen} was not woken");
             wake_up.woken();
-            seen = asked.load(Ordering::Acquire);
-            answered.store(seen, Ordering::Release);
+            seen = requested.load(Ordering::Acquire);
+            responded.store(seen, Ordering::Release);
         }
         waker.join().unwrap();
     }

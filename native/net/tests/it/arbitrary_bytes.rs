@@ -164,7 +164,7 @@ fn responses(version: i16, partition: &FetchedPartition) -> [Vec<u8>; 2] {
     write_fetched(&mut fetched, version, head, std::slice::from_ref(partition), &[&host], &mut |_, _| {});
     let (base_offset, log_append_time, log_start_offset) = (1, 2, 3);
     let (record_errors, error_message) = (vec![(1, Some("bad".into()))], None);
-    let answer = ProducedPartition {
+    let reply = ProducedPartition {
         index,
         error,
         base_offset,
@@ -174,7 +174,7 @@ fn responses(version: i16, partition: &FetchedPartition) -> [Vec<u8>; 2] {
         error_message,
         current_leader: leader,
     };
-    write_produced(&mut produced, version.min(13), &[(topic.clone(), vec![answer])], &[&host], 0);
+    write_produced(&mut produced, version.min(13), &[(topic.clone(), vec![reply])], &[&host], 0);
     [fetched, produced]
 }
 

@@ -40,13 +40,13 @@ fn a_produce_is_answered_with_its_offset_and_a_fetch_gives_the_bytes_back() {
     let mut socket = plane.connect();
     for expected in [0_i64, 2] {
         socket.write_all(&produce_request(7, "t", 0, -1, &batch(&["a", "b"]))).unwrap();
-        let answer = Produced::read(&mut socket, 7);
-        assert_eq!((answer.error, answer.base_offset), (0, expected));
+        let response = Produced::read(&mut socket, 7);
+        assert_eq!((response.error, response.base_offset), (0, expected));
     }
     socket.write_all(&fetch_request(8, "t", 0, 0, 1, 0)).unwrap();
-    let answer = Fetched::read(&mut socket, 8);
-    assert_eq!((answer.error, answer.high_watermark), (0, 4));
-    assert_eq!(values(&answer.records), ["a", "b", "a", "b"]);
+    let response = Fetched::read(&mut socket, 8);
+    assert_eq!((response.error, response.high_watermark), (0, 4));
+    assert_eq!(values(&response.records), ["a", "b", "a", "b"]);
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn old_versions_carry_old_messages_both_ways() {
         let magic = i8::from(version == 2);
         let set = message_set(magic, &["a", "b", "c"]);
         socket.write_all(&old_produce_request(version, 7, "t", &set)).unwrap();
-        let answer = Produced::read(&mut socket, 7);
-        assert_eq!((answer.error, answer.base_offset), (0, first));
+        let response = Produced::read(&mut socket, 7);
+        assert_eq!((response.error, response.base_offset), (0, first));
     }
     socket.write_all(&produce_request(8, "t", 0, -1, &batch(&["x", "y"]))).unwrap();
     assert_eq!(Produced::read(&mut socket, 8).base_offset, 9);
@@ -80,9 +80,9 @@ fn old_versions_carry_old_messages_both_ways() {
         // An answer ends with its segment, and messages without a time let one roll.
         while offset < 11 {
             socket.write_all(&old_fetch_request(version, 9, "t", offset)).unwrap();
-            let answer = Fetched::read_version(&mut socket, 9, version);
-            assert_eq!((answer.error, answer.high_watermark), (0, 11));
-            for message in Messages::new(&answer.records).map(Result::unwrap) {
+            let response = Fetched::read_version(&mut socket, 9, version);
+            assert_eq!((response.error, response.high_watermark), (0, 11));
+            for message in Messages::new(&response.records).map(Result::unwrap) {
                 offset = message.offset + 1;
                 found.push((message.offset, message.magic, message.value.unwrap_or_default().to_vec()));
             }
@@ -101,8 +101,8 @@ fn a_waiting_fetch_of_an_old_version_is_answered_with_old_messages() {
     consumer.write_all(&old_fetch_request(1, 1, "t", 0)).unwrap();
     plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
     producer.write_all(&produce_request(2, "t", 0, -1, &batch(&["x"]))).unwrap();
-    let answer = Fetched::read_version(&mut consumer, 1, 1);
-    let found: Vec<_> = Messages::new(&answer.records).map(|message| message.unwrap().magic).collect();
+    let response = Fetched::read_version(&mut consumer, 1, 1);
+    let found: Vec<_> = Messages::new(&response.records).map(|message| message.unwrap().magic).collect();
     assert_eq!(found, [0]);
 }
 
@@ -126,8 +126,8 @@ fn a_waiting_fetch_is_answered_empty_when_its_time_is_up() {
     plane.topic("t", 1);
     let mut socket = plane.connect();
     socket.write_all(&fetch_request(1, "t", 0, 0, 1, 50)).unwrap();
-    let answer = Fetched::read(&mut socket, 1);
-    assert_eq!((answer.error, answer.records.len()), (0, 0));
+    let response = Fetched::read(&mut socket, 1);
+    assert_eq!((response.error, response.records.len()), (0, 0));
     assert_eq!(plane.partition("t", 0).waiting(), 0);
 }
 
@@ -338,8 +338,8 @@ fn control_requests_beyond_the_limit_wait_in_their_connection() {
             socket.write_all(&frame(18, 0, correlation, b"")).unwrap();
         }
     }
-    let mut answered = 0;
-    while answered < 12 {
+    let mut responded = 0;
+    while responded < 12 {
         let mut waiting = Vec::new();
         while waiting.is_empty() {
             waiting.extend(plane.events());
@@ -348,7 +348,7 @@ fn control_requests_beyond_the_limit_wait_in_their_connection() {
         for event in waiting {
             if let Event::Control(request) = event {
                 plane.respond(request.connection, request.request, b"");
-                answered += 1;
+                responded += 1;
             }
         }
     }
@@ -412,12 +412,12 @@ fn a_peer_that_does_not_read_its_answers_is_not_read_from_and_gets_them_all_late
     socket.write_all(&produce_request(0, "t", 0, 1, &batch(&[&value]))).unwrap();
     Produced::read(&mut socket, 0);
     let mut writer = socket.try_clone().unwrap();
-    let asking = std::thread::spawn(move || {
+    let metadata_request = std::thread::spawn(move || {
         for correlation in 1..200 {
             writer.write_all(&fetch_request(correlation, "t", 0, 0, 1, 0)).unwrap();
         }
     });
-    asking.join().unwrap();
+    metadata_request.join().unwrap();
     for correlation in 1..200 {
         assert_eq!(values(&Fetched::read(&mut socket, correlation).records), [value.as_str()]);
     }

@@ -85,10 +85,11 @@ impl PyDataPlane {
         py.detach(|| if last { self.inner.respond_last(to, payload) } else { self.inner.respond(to, payload) });
     }
 
-    #[pyo3(signature = (answers))]
-    fn respond_many(&self, answers: Vec<(Bound<'_, PyControlRequest>, Bound<'_, PyBytes>)>) {
-        let answers = answers.into_iter();
-        self.inner.respond_many(answers.map(|(request, payload)| (request.get().asker(), payload.as_bytes().to_vec())));
+    #[pyo3(signature = (responses))]
+    fn respond_many(&self, responses: Vec<(Bound<'_, PyControlRequest>, Bound<'_, PyBytes>)>) {
+        let responses = responses.into_iter();
+        self.inner
+            .respond_many(responses.map(|(request, payload)| (request.get().asker(), payload.as_bytes().to_vec())));
     }
 
     #[pyo3(signature = (connection, request))]
@@ -147,8 +148,8 @@ impl PyDataPlane {
     }
 
     #[pyo3(signature = (connection, payload))]
-    fn answer_intercepted(&self, connection: u64, payload: &[u8]) {
-        self.inner.decide(connection, Decision::Answer(payload.to_vec()));
+    fn respond_intercepted(&self, connection: u64, payload: &[u8]) {
+        self.inner.decide(connection, Decision::Response(payload.to_vec()));
     }
 
     fn close_connections(&self) {
@@ -190,9 +191,9 @@ impl PyDataPlane {
         self.inner.fetcher_threads()
     }
 
-    #[pyo3(signature = (answers))]
-    fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
-        self.inner.publish_api_versions(answers);
+    #[pyo3(signature = (responses))]
+    fn publish_api_versions(&self, responses: HashMap<i16, Vec<u8>>) {
+        self.inner.publish_api_versions(responses);
     }
 
     fn resume_accepting(&self) -> PyResult<()> {

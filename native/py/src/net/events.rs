@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::net::control_request::PyControlRequest;
-use crate::net::quotas::PyQuotaAsked;
+use crate::net::quotas::PyQuotaQuery;
 use crate::net::replication::{PyReplicaCaughtUp, PyReplicaDeletedRecords};
 
 /// A request that Python decides on; see `_native.pyi`.
@@ -23,7 +23,7 @@ pub struct PyUnresolvedRequest {
 }
 
 /// Transactional id, producer id, producer epoch, version of the Produce, and the partitions of the query.
-type Asked<'a> = (&'a str, i64, i16, i16, Vec<(&'a str, i32)>);
+type Requested<'a> = (&'a str, i64, i16, i16, Vec<(&'a str, i32)>);
 
 #[pymethods]
 impl PyUnresolvedRequest {
@@ -72,10 +72,16 @@ impl PyUnresolvedRequest {
     }
 
     #[getter]
-    fn transaction(&self) -> Option<Asked<'_>> {
-        let asked = self.inner.transaction.as_ref()?;
-        let partitions = asked.partitions.iter().map(|(topic, index)| (&**topic, *index)).collect();
-        Some((&asked.transactional_id, asked.producer_id, asked.producer_epoch, asked.api_version, partitions))
+    fn transaction(&self) -> Option<Requested<'_>> {
+        let requested = self.inner.transaction.as_ref()?;
+        let partitions = requested.partitions.iter().map(|(topic, index)| (&**topic, *index)).collect();
+        Some((
+            &requested.transactional_id,
+            requested.producer_id,
+            requested.producer_epoch,
+            requested.api_version,
+            partitions,
+        ))
     }
 
     #[getter]
@@ -167,7 +173,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         }
         Event::Unresolved(inner) => PyUnresolvedRequest { inner }.into_py_any(py),
         Event::PeerCertificate(inner) => PyPeerCertificate { inner }.into_py_any(py),
-        Event::QuotaAsked(inner) => PyQuotaAsked { inner }.into_py_any(py),
+        Event::QuotaQuery(inner) => PyQuotaQuery { inner }.into_py_any(py),
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use pybroker_net::{ClientLimits, QuotaAsked, QuotaLimit, QuotaSettings, Window};
+use pybroker_net::{ClientLimits, QuotaLimit, QuotaQuery, QuotaSettings, Window};
 use pyo3::prelude::*;
 
 use crate::net::handle::PyDataPlane;
 
 /// A client whose quotas are requested; see `_native.pyi`.
-#[pyclass(frozen, name = "QuotaAsked", module = "pybroker._native")]
-pub struct PyQuotaAsked {
-    pub inner: QuotaAsked,
+#[pyclass(frozen, name = "QuotaQuery", module = "pybroker._native")]
+pub struct PyQuotaQuery {
+    pub inner: QuotaQuery,
 }
 
 #[pymethods]
-impl PyQuotaAsked {
+impl PyQuotaQuery {
     #[getter]
     fn connection(&self) -> u64 {
         self.inner.connection
@@ -84,7 +84,7 @@ fn mute(py: Python<'_>, data_plane: &PyDataPlane, connection: u64, time_ms: u64)
 
 /// Registers the classes and functions of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyQuotaAsked>()?;
+    m.add_class::<PyQuotaQuery>()?;
     m.add_function(wrap_pyfunction!(set_quotas, m)?)?;
     m.add_function(wrap_pyfunction!(set_client_quotas, m)?)?;
     m.add_function(wrap_pyfunction!(count_request_time, m)?)?;

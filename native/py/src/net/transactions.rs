@@ -101,17 +101,17 @@ fn verify_transactions(data_plane: &PyDataPlane, verify: bool) {
 
 /// See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (data_plane, connection, request, answers))]
-fn transaction_verified(data_plane: &PyDataPlane, connection: u64, request: u64, answers: Vec<Answer>) {
-    data_plane.inner.verified(Waiter { connection, request }, answers.into_iter().map(verified).collect());
+#[pyo3(signature = (data_plane, connection, request, responses))]
+fn transaction_verified(data_plane: &PyDataPlane, connection: u64, request: u64, responses: Vec<Response>) {
+    data_plane.inner.verified(Waiter { connection, request }, responses.into_iter().map(verified).collect());
 }
 
 /// The error that prevents an append to a partition, as code and text; `None` if the partition is in the transaction.
-pub type Answer = Option<(i16, Option<String>)>;
+pub type Response = Option<(i16, Option<String>)>;
 
 /// The result for one partition.
-pub fn verified(answer: Answer) -> Verified {
-    answer.map(|(code, text)| (ErrorCode(code), text))
+pub fn verified(response: Response) -> Verified {
+    response.map(|(code, text)| (ErrorCode(code), text))
 }
 
 /// A producer's state in a partition: id, epoch, last sequence number, last timestamp, coordinator epoch, and first offset

@@ -1,7 +1,7 @@
 //! `SimulatedDataPlane`: the hot path and the fetchers of a broker without sockets, for the simulation of clusters.
 
-pub(crate) mod simulated_answers;
 pub(crate) mod simulated_disk;
+pub(crate) mod simulated_responses;
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use pyo3::types::PyBytes;
 use crate::error::{log_error, not_appended, not_become, read_error};
 use crate::net::events::into_python;
 use crate::net::topic_table::PyTopicTable;
-use crate::net::transactions::{Answer, beginning, ended, transaction_check, verified};
-use crate::simulation::simulated_answers::{Answered, Question, answered, question};
+use crate::net::transactions::{Response, beginning, ended, transaction_check, verified};
+use crate::simulation::simulated_responses::{Question, Responded, question, responded};
 use crate::storage::partition::PyPartition;
 use crate::storage::role::PyRole;
 
@@ -95,18 +95,18 @@ impl PySimulatedDataPlane {
         self.0.lock().disconnected(BrokerId(leader));
     }
 
-    fn serve<'py>(&self, py: Python<'py>, frame: &[u8]) -> Answered<'py> {
-        answered(py, self.0.lock().serve(frame.to_vec()))
+    fn serve<'py>(&self, py: Python<'py>, frame: &[u8]) -> Responded<'py> {
+        responded(py, self.0.lock().serve(frame.to_vec()))
     }
 
-    fn answers<'py>(&self, py: Python<'py>) -> Vec<(u64, Option<Bound<'py, PyBytes>>)> {
-        let answers = self.0.lock().answers();
-        answers.into_iter().map(|(number, served)| (number, answered(py, served).1)).collect()
+    fn responses<'py>(&self, py: Python<'py>) -> Vec<(u64, Option<Bound<'py, PyBytes>>)> {
+        let responses = self.0.lock().responses();
+        responses.into_iter().map(|(number, served)| (number, responded(py, served).1)).collect()
     }
 
     fn expire<'py>(&self, py: Python<'py>, number: u64) -> Option<Bound<'py, PyBytes>> {
         let served = self.0.lock().expire(number)?;
-        answered(py, served).1
+        responded(py, served).1
     }
 
     fn lagging(&self, partition: &PyPartition, max_lag_ms: i64, alive: Vec<i32>) -> Option<(i32, Vec<i32>)> {
@@ -167,11 +167,11 @@ impl PySimulatedDataPlane {
     }
 
     fn questions(&self) -> Vec<Question> {
-        self.0.lock().questions().into_iter().map(|(number, asked)| question(number, asked)).collect()
+        self.0.lock().questions().into_iter().map(|(number, requested)| question(number, requested)).collect()
     }
 
-    fn verified<'py>(&self, py: Python<'py>, number: u64, answers: Vec<Answer>) -> Answered<'py> {
-        answered(py, self.0.lock().verified(number, answers.into_iter().map(verified).collect()))
+    fn verified<'py>(&self, py: Python<'py>, number: u64, responses: Vec<Response>) -> Responded<'py> {
+        responded(py, self.0.lock().verified(number, responses.into_iter().map(verified).collect()))
     }
 
     fn has_settled(&self, partition: &PyPartition, leader_epoch: i32, end_offset: i64) -> bool {

@@ -20,8 +20,8 @@ fn log_of_a_follower_that_restarts_and_leads(by_watermark: bool) -> Batches {
     one.fetch(&two);
     // Its fetch offset shows that both records are committed. The response with the new high watermark is lost.
     let request = one.fetcher.next_request(NOW).unwrap();
-    let asked: Vec<_> = request.partitions.clone();
-    two.answer(&request, &asked);
+    let requested: Vec<_> = request.partitions.clone();
+    two.respond(&request, &requested);
     assert_eq!((two.partition.high_watermark(), one.partition.high_watermark()), (2, 0));
     let mut one = one.restart(a.path(), 0);
     assert_eq!(one.end(), 2);

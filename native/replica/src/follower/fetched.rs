@@ -170,7 +170,7 @@ impl Partition {
         match plan_restart(Offset(self.log.log_end_offset()), leader) {
             Restart::CutTo(end) => self.cut(end, now_ms),
             Restart::BeginAt(start) => self.begin_at(start, now_ms).map(|()| None),
-            Restart::AskAgain => Err(NotTaken::NoProgress),
+            Restart::Retry => Err(NotTaken::NoProgress),
         }
     }
 

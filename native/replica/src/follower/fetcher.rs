@@ -5,7 +5,7 @@
 //! is sent when a partition was added or its backoff is over. The leader then completes the first request at once,
 //! which may have waited for records.
 //!
-//! Invariant: `asked` is the state of a partition in the fetch session. Partitions that may differ from it are in
+//! Invariant: `requested` is the state of a partition in the fetch session. Partitions that may differ from it are in
 //! `changed`, so that the cost of a request depends on the partitions it names, not on the size of the session.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::waiting::Waiter;
 use pybroker_wire::fetch::{FetchPartition, FetchRequest, ReplicaState};
 use pybroker_wire::{TopicId, TopicRef};
 
-mod answers;
+mod responses;
 
 /// The version used between brokers: topic ids, the replica's state, diverging epochs.
 pub const REPLICA_FETCH_VERSION: i16 = 17;
@@ -74,7 +74,7 @@ struct Followed {
     following: Following,
     state: FetchState,
     /// The partition's state in the fetch session; `None` while it is not in the session.
-    asked: Option<FetchPartition>,
+    requested: Option<FetchPartition>,
     /// The number of the last request that named the partition. A response to an earlier one is for another epoch or
     /// offset.
     named_in: u64,
@@ -134,12 +134,12 @@ impl ReplicaFetcher {
         let key = (*partition.topic_id(), partition.index());
         let before = self.followed.remove(&key);
         let named_in = before.as_ref().map_or(0, |before| before.named_in);
-        let asked = before.and_then(|before| before.asked);
+        let requested = before.and_then(|before| before.requested);
         self.forgotten.remove(&key);
         self.backing_off.remove(&key);
         let state = FetchState::Fetching;
         let (has_missed, has_all) = (false, false);
-        let followed = Followed { partition, following, state, asked, named_in, has_missed, tries: 0, has_all };
+        let followed = Followed { partition, following, state, requested, named_in, has_missed, tries: 0, has_all };
         self.followed.insert(key, followed);
         self.changed.insert(key);
         self.is_assigned_anew = true;
@@ -149,7 +149,7 @@ impl ReplicaFetcher {
     pub fn unfollow(&mut self, key: &PartitionKey) {
         self.changed.remove(key);
         self.backing_off.remove(key);
-        if self.followed.remove(key).is_some_and(|followed| followed.asked.is_some()) {
+        if self.followed.remove(key).is_some_and(|followed| followed.requested.is_some()) {
             self.forgotten.insert(*key);
             self.is_assigned_anew = true;
         }
@@ -208,7 +208,7 @@ impl ReplicaFetcher {
             .map(|(id, index)| (TopicRef::Id(id), PartitionIndex(index)))
             .collect();
         self.is_assigned_anew = false;
-        if !self.followed.values().any(|followed| followed.asked.is_some()) {
+        if !self.followed.values().any(|followed| followed.requested.is_some()) {
             self.session.refused(false);
             return None;
         }
@@ -246,7 +246,7 @@ impl ReplicaFetcher {
     fn forget_session(&mut self) {
         self.forgotten.clear();
         for (key, followed) in &mut self.followed {
-            followed.asked = None;
+            followed.requested = None;
             self.changed.insert(*key);
         }
     }
@@ -291,7 +291,7 @@ impl ReplicaFetcher {
                 followed.state = FetchState::Failed;
             }
             if followed.state != FetchState::Fetching {
-                if followed.asked.take().is_some() {
+                if followed.requested.take().is_some() {
                     self.forgotten.insert(key);
                 }
                 continue;
@@ -306,8 +306,8 @@ impl ReplicaFetcher {
                 last_fetched_epoch: position.last_epoch,
                 log_start_offset: position.log_start_offset,
             };
-            if std::mem::take(&mut followed.has_missed) || followed.asked.as_ref() != Some(&wanted) {
-                followed.asked = Some(wanted.clone());
+            if std::mem::take(&mut followed.has_missed) || followed.requested.as_ref() != Some(&wanted) {
+                followed.requested = Some(wanted.clone());
                 followed.named_in = self.requests + 1;
                 named.push(wanted);
             }

@@ -173,7 +173,7 @@ fn a_follower_whose_device_fails_a_sync_does_not_count() {
     one.partition.sync(&mut |_| ()).unwrap();
     second.fail_when(|done| matches!(done, Done::Sync(_)).then(|| std::io::Error::from_raw_os_error(5)));
     let request = two.fetcher.next_request(NOW).unwrap();
-    let frame = one.answer(&request, &request.partitions);
+    let frame = one.respond(&request, &request.partitions);
     let mut failed = Failed::default();
     two.fetcher.take_response(&frame, NOW, &mut failed).unwrap();
     assert_eq!((failed.0.len(), two.fetcher.state(&KEY)), (1, Some(FetchState::Failed)));
@@ -216,7 +216,7 @@ fn a_follower_whose_disk_is_full_says_so_and_has_nothing_of_the_answer() {
     let layer = FaultLayer::over(&b);
     layer.fail_when(|done| matches!(done, Done::Write(_)).then(|| std::io::Error::from_raw_os_error(libc::ENOSPC)));
     let request = two.fetcher.next_request(NOW).unwrap();
-    let frame = one.answer(&request, &request.partitions);
+    let frame = one.respond(&request, &request.partitions);
     let mut failed = Failed::default();
     two.fetcher.take_response(&frame, NOW, &mut failed).unwrap();
     assert_eq!((failed.0.len(), two.end()), (1, 0));
@@ -225,7 +225,7 @@ fn a_follower_whose_disk_is_full_says_so_and_has_nothing_of_the_answer() {
     // The control plane decides about the directory. A partition that has not failed continues when there is space.
     let due = two.fetcher.due_ms().unwrap();
     let again = two.fetcher.next_request(due).unwrap();
-    let frame = one.answer(&again, &request.partitions);
+    let frame = one.respond(&again, &request.partitions);
     two.fetcher.take_response(&frame, due, &mut Reported::default()).unwrap();
     assert_eq!(two.end(), 1);
 }

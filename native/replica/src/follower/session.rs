@@ -30,7 +30,7 @@ impl FetcherSession {
     }
 
     /// Applies the session id of a response. With id 0 the next request is full again.
-    pub fn answered(&mut self, id: i32) {
+    pub fn responded(&mut self, id: i32) {
         if id == 0 {
             *self = Self::default();
         } else if self.next_epoch == 0 {
@@ -54,17 +54,17 @@ mod tests {
         let mut session = FetcherSession::default();
         assert_eq!((session.next(), session.is_full()), ((FetchSessionId(0), 0), true));
         session.sent();
-        session.answered(7);
+        session.responded(7);
         assert_eq!(session.next(), (FetchSessionId(7), 1));
         session.sent();
-        session.answered(7);
+        session.responded(7);
         assert_eq!((session.next(), session.is_full()), ((FetchSessionId(7), 2), false));
         session.refused(false);
         assert_eq!(session.next(), (FetchSessionId(7), 0));
         session.refused(true);
         assert_eq!(session.next(), (FetchSessionId(0), 0));
         session.sent();
-        session.answered(0);
+        session.responded(0);
         assert!(session.is_full());
         let mut oldest = FetcherSession { id: 7, next_epoch: i32::MAX };
         oldest.sent();

@@ -162,7 +162,7 @@ impl Broker {
                 log_start_offset: position.log_start_offset,
             });
         }
-        let frame = leader.answer(&request, &known);
+        let frame = leader.respond(&request, &known);
         self.fetcher.take_response(&frame, NOW, &mut self.reported).unwrap();
         Some(request)
     }
@@ -175,14 +175,14 @@ impl Broker {
         }
     }
 
-    pub(super) fn answer(&self, request: &FetchRequest<'_>, asked: &[FetchPartition]) -> Vec<u8> {
+    pub(super) fn respond(&self, request: &FetchRequest<'_>, requested: &[FetchPartition]) -> Vec<u8> {
         let mut fetched = Vec::new();
         let mut records = Vec::new();
-        for one in asked {
+        for one in requested {
             self.partition.verify_epochs_for(one);
             self.partition.note_fetch(request.replica, Eligibility::Unknown, one, NOW, &mut |_| ());
             let log = self.partition.log();
-            let mut answer = FetchedPartition {
+            let mut response = FetchedPartition {
                 topic: one.topic.clone(),
                 index: one.index.0,
                 error: ErrorCode::NONE,
@@ -199,22 +199,22 @@ impl Broker {
             let compared = self.partition.agreement(one.last_fetched_epoch, Offset(one.fetch_offset));
             match if self.by_watermark { Agreement::Agrees } else { compared } {
                 _ if one.leader_epoch.0 < self.partition.leader_epoch() => {
-                    answer.error = ErrorCode::FENCED_LEADER_EPOCH;
+                    response.error = ErrorCode::FENCED_LEADER_EPOCH;
                 }
                 _ if one.leader_epoch.0 != self.partition.leader_epoch() => {
-                    answer.error = ErrorCode::UNKNOWN_LEADER_EPOCH;
+                    response.error = ErrorCode::UNKNOWN_LEADER_EPOCH;
                 }
-                Agreement::Diverges(diverging) => answer.diverging = Some(diverging),
+                Agreement::Diverges(diverging) => response.diverging = Some(diverging),
                 Agreement::Agrees if span.contains(&one.fetch_offset) => {
                     records = read(&self.partition, one.fetch_offset);
-                    answer.records = records.len();
+                    response.records = records.len();
                 }
                 Agreement::Agrees | Agreement::Unknown => {
-                    answer.error = ErrorCode::OFFSET_OUT_OF_RANGE;
-                    answer.diverging = Some(DivergingEpoch { epoch: -1, end_offset: log.log_end_offset() });
+                    response.error = ErrorCode::OFFSET_OUT_OF_RANGE;
+                    response.diverging = Some(DivergingEpoch { epoch: -1, end_offset: log.log_end_offset() });
                 }
             }
-            fetched.push(answer);
+            fetched.push(response);
         }
         let mut out = vec![0; RESPONSE_BODY];
         let head = FetchedHead { throttle_time_ms: 0, error: ErrorCode::NONE, session_id: 9, read_committed: false };
@@ -298,7 +298,7 @@ fn a_damaged_answer_is_not_appended_and_asked_for_again_later() {
     two.append(1);
     one.follow(1, 2);
     let request = one.fetcher.next_request(NOW).unwrap();
-    let mut frame = two.answer(&request, &request.partitions);
+    let mut frame = two.respond(&request, &request.partitions);
     let last = frame.len() - 8;
     frame[last] ^= 1;
     let mut reported = Reported::default();
@@ -343,9 +343,9 @@ fn a_refusal_of_an_older_epoch_does_not_end_the_fetch_at_the_newer_one() {
     let again = one.fetcher.next_request(NOW).unwrap();
     assert_eq!((one.fetcher.in_flight(), again.partitions.len()), (2, 1));
     let mut reported = Reported::default();
-    one.fetcher.take_response(&two.answer(&waits, &first.partitions), NOW, &mut reported).unwrap();
+    one.fetcher.take_response(&two.respond(&waits, &first.partitions), NOW, &mut reported).unwrap();
     assert_eq!(one.fetcher.state(&(TOPIC_ID, 0)), Some(FetchState::Fetching));
-    one.fetcher.take_response(&two.answer(&again, &again.partitions), NOW, &mut reported).unwrap();
+    one.fetcher.take_response(&two.respond(&again, &again.partitions), NOW, &mut reported).unwrap();
     assert_eq!(one.batches(), [(0, 2)]);
 }
 
@@ -359,7 +359,7 @@ fn an_answer_from_an_offset_where_the_log_ended_before_is_asked_for_again() {
     let first = one.fetch(&two).unwrap();
     two.append(1);
     let waits = one.fetcher.next_request(NOW).unwrap();
-    let frame = two.answer(&waits, &first.partitions);
+    let frame = two.respond(&waits, &first.partitions);
     let batches = read(&two.partition, 0);
     let follows = following(&one.partition).unwrap();
     let records =
@@ -388,8 +388,8 @@ fn what_was_not_taken_is_named_again_though_nothing_changed() {
     let again = one.fetcher.next_request(NOW).unwrap();
     assert_eq!(again.partitions.len(), 1);
     let mut reported = Reported::default();
-    one.fetcher.take_response(&two.answer(&waits, &first.partitions), NOW, &mut reported).unwrap();
-    one.fetcher.take_response(&two.answer(&again, &[]), NOW, &mut reported).unwrap();
+    one.fetcher.take_response(&two.respond(&waits, &first.partitions), NOW, &mut reported).unwrap();
+    one.fetcher.take_response(&two.respond(&again, &[]), NOW, &mut reported).unwrap();
     assert_eq!(one.fetcher.next_request(NOW).unwrap().partitions, again.partitions);
 }
 
@@ -404,7 +404,7 @@ fn a_partition_is_asked_for_again_when_it_is_due_though_a_request_waits() {
     let other = open_index(1, a.path(), config(), 0);
     one.fetcher.follow(other, Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(2) });
     let refused = one.fetcher.next_request(NOW).unwrap();
-    one.fetcher.take_response(&two.answer(&refused, &refused.partitions), NOW, &mut Reported::default()).unwrap();
+    one.fetcher.take_response(&two.respond(&refused, &refused.partitions), NOW, &mut Reported::default()).unwrap();
     assert!(one.fetcher.next_request(NOW).is_some(), "the first partition's request waits");
     assert_eq!(one.fetcher.due_ms(), Some(NOW + 10));
     assert!(one.fetcher.next_request(NOW + 9).is_none());

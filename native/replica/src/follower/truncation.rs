@@ -43,20 +43,20 @@ pub enum Restart {
     /// The leader's log starts after the end of this one: restart there.
     BeginAt(Offset),
     /// The leader's log has the offset meanwhile: retry.
-    AskAgain,
+    Retry,
 }
 
 /// Returns the action after OFFSET_OUT_OF_RANGE, if the leader's log has the range `leader`.
 pub fn plan_restart(own_end: Offset, leader: LogSpan) -> Restart {
     if leader.start.0 < 0 || leader.end < leader.start {
         // The response has no end offset.
-        Restart::AskAgain
+        Restart::Retry
     } else if leader.end < own_end {
         Restart::CutTo(leader.end)
     } else if own_end < leader.start {
         Restart::BeginAt(leader.start)
     } else {
-        Restart::AskAgain
+        Restart::Retry
     }
 }
 
@@ -101,8 +101,8 @@ mod tests {
     fn out_of_range_is_cut_or_begun_anew() {
         assert_eq!(restart(5, 20), Restart::CutTo(Offset(20)));
         assert_eq!(restart(40, 50), Restart::BeginAt(Offset(40)));
-        assert_eq!(restart(5, 50), Restart::AskAgain);
-        assert_eq!(restart(-1, -1), Restart::AskAgain);
+        assert_eq!(restart(5, 50), Restart::Retry);
+        assert_eq!(restart(-1, -1), Restart::Retry);
     }
 
     proptest! {

@@ -13,8 +13,8 @@ pub enum SaslError {
     #[error("the server answers to another exchange: its nonce does not begin with the client's")]
     ForeignNonce,
     /// An iteration count outside of the accepted range.
-    #[error("the server asks for {asked} iterations, and {least} to {most} are taken")]
-    Iterations { asked: u64, least: u32, most: u32 },
+    #[error("the server asks for {requested} iterations, and {least} to {most} are taken")]
+    Iterations { requested: u64, least: u32, most: u32 },
     /// The server did not prove that it knows the password.
     #[error("the server did not prove that it knows the password: its signature is wrong")]
     WrongSignature,

@@ -128,10 +128,10 @@ impl Scram {
             return Err(SaslError::ForeignNonce);
         }
         let salt = BASE64.decode(salt).map_err(|_| malformed())?;
-        let asked: u64 = iterations.parse().map_err(|_| malformed())?;
+        let requested: u64 = iterations.parse().map_err(|_| malformed())?;
         let (least, most) = (LEAST_ITERATIONS, MOST_ITERATIONS);
-        let refused = || SaslError::Iterations { asked, least, most };
-        let iterations = u32::try_from(asked).ok().filter(|n| (least..=most).contains(n)).ok_or_else(refused)?;
+        let refused = || SaslError::Iterations { requested, least, most };
+        let iterations = u32::try_from(requested).ok().filter(|n| (least..=most).contains(n)).ok_or_else(refused)?;
         let iterations = NonZeroU32::new(iterations).ok_or_else(refused)?;
 
         let hash = self.hash;

@@ -62,10 +62,10 @@ fn a_server_that_skips_its_proof_is_refused() {
 
 #[test]
 fn iterations_are_bounded_on_both_sides() {
-    for asked in [0_u64, 1, 4095, 262_145, 2_147_483_648, u64::MAX] {
+    for requested in [0_u64, 1, 4095, 262_145, 2_147_483_648, u64::MAX] {
         let (mut exchange, _) = begun("user");
-        let first = format!("r={NONCE}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i={asked}");
-        let refused = SaslError::Iterations { asked, least: 4096, most: 262_144 };
+        let first = format!("r={NONCE}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i={requested}");
+        let refused = SaslError::Iterations { requested, least: 4096, most: 262_144 };
         assert_eq!(exchange.step(first.as_bytes()), Err(refused));
     }
 }

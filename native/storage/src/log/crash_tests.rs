@@ -321,8 +321,8 @@ impl Recording {
         };
         for target in records().map(|(time, _)| time).step_by(5) {
             let expected = records().find(|(time, _)| *time >= target);
-            let answer = log.find_timestamp(target).unwrap().map(|at| (at.timestamp, at.offset));
-            assert_eq!(answer, expected, "{what}: time {target}");
+            let response = log.find_timestamp(target).unwrap().map(|at| (at.timestamp, at.offset));
+            assert_eq!(response, expected, "{what}: time {target}");
         }
         for epoch in 3..=6 {
             let headers = || found.iter().map(|bytes| BatchHeader::parse(bytes).unwrap());

@@ -130,7 +130,7 @@ impl Filled {
 }
 
 /// Returns the results of all queries of a log.
-fn answers(log: &Log) -> impl PartialEq + std::fmt::Debug + use<> {
+fn responses(log: &Log) -> impl PartialEq + std::fmt::Debug + use<> {
     let (start, end) = (log.log_start_offset(), log.log_end_offset());
     let times: Vec<_> =
         (0..end).step_by(3).map(|at| log.find_timestamp(NOW + at * 3).unwrap().map(|found| found.offset)).collect();
@@ -153,13 +153,13 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     let log = shelf.log();
     log.fill(70);
     assert!(log.log.segment_count() > 5);
-    let (before, expected) = (contents(&log.log), answers(&log.log));
+    let (before, expected) = (contents(&log.log), responses(&log.log));
     let moved = shelf.move_log(&log.log).unwrap();
     let home = shelf.root.join("b/t-0");
     assert_eq!(*log.log.directory(), *home);
     assert!(moved.left.is_none());
     assert!(contents(&log.log) == before);
-    assert_eq!(answers(&log.log), expected);
+    assert_eq!(responses(&log.log), expected);
     for suffix in [".log", ".txnindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata"] {
         assert!(files(&home, suffix) == files(&moved.old, suffix) && !files(&home, suffix).is_empty(), "{suffix}");
     }
@@ -172,7 +172,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     fs::remove_dir_all(&moved.old).unwrap();
     log.fill(30);
     log.log.settle_transactions(log.log.log_end_offset());
-    let (all, expected) = (contents(&log.log), answers(&log.log));
+    let (all, expected) = (contents(&log.log), responses(&log.log));
     assert_eq!(all.len(), log.batches());
     log.flush();
     log.log.close().unwrap();
@@ -182,7 +182,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
         let again = Log::open(&home, config(), OpenLog { clean_shutdown, ..how }).unwrap().0;
         again.settle_transactions(again.log_end_offset());
         assert!(contents(&again) == all, "clean: {clean_shutdown}");
-        assert_eq!(answers(&again), expected, "clean: {clean_shutdown}");
+        assert_eq!(responses(&again), expected, "clean: {clean_shutdown}");
     }
 }
 

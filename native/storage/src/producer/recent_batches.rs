@@ -44,9 +44,9 @@ impl RecentBatches {
     /// Returns the position of the batch for the offset `relative`, within the first `limit` bytes.
     pub(crate) fn find(&self, relative: u32, limit: u64) -> Option<FoundPlace> {
         let places = self.places.try_lock()?;
-        let answers =
+        let responses =
             |place: &&FoundPlace| (place.first..=place.last).contains(&relative) && u64::from(place.position) < limit;
-        places.found.iter().find(answers).copied()
+        places.found.iter().find(responses).copied()
     }
 
     /// Adds a position. Replaces the oldest entry, unless the batch has one.

@@ -202,8 +202,8 @@ impl Verifications {
         let Some(verification) = self.by_producer.get(&header.producer_id) else { return Ok(()) };
         let starts_anew = verification.bumps_epoch && !has_batches && header.base_sequence != 0;
         // Any client can request a verification with a higher epoch. That must not affect batches with another epoch.
-        let is_asked = header.producer_epoch == verification.epoch;
-        if starts_anew || (is_asked && header.base_sequence > verification.lowest_sequence) {
+        let is_requested = header.producer_epoch == verification.epoch;
+        if starts_anew || (is_requested && header.base_sequence > verification.lowest_sequence) {
             let last = if starts_anew { -1 } else { verification.lowest_sequence - 1 };
             let (producer_id, found) = (header.producer_id, header.base_sequence);
             return Err(AppendError::OutOfOrderSequence { producer_id, last, found });

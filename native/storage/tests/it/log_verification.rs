@@ -323,9 +323,9 @@ fn verifications_that_nobody_uses_are_bounded() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A batch is to be appended: its coordinator is asked.
-    Ask,
+    Query,
     /// The coordinator's answer to the question that has waited longest comes, and the batch is appended.
-    Answer,
+    Response,
     /// The transaction ends, if there is one.
     End { commit: bool },
 }
@@ -337,8 +337,8 @@ proptest! {
     fn no_answer_that_is_older_than_the_last_end_begins_a_transaction(
         steps in prop::collection::vec(
             prop_oneof![
-                3 => Just(Step::Ask),
-                3 => Just(Step::Answer),
+                3 => Just(Step::Query),
+                3 => Just(Step::Response),
                 2 => any::<bool>().prop_map(|commit| Step::End { commit }),
             ],
             1..40,
@@ -347,18 +347,18 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let log = open(&directory.path().join("t-0"));
         let (mut sequence, mut is_open, mut round) = (0, false, 0);
-        let mut asked = std::collections::VecDeque::new();
+        let mut requested = std::collections::VecDeque::new();
         for step in steps {
             match step {
-                Step::Ask => {
+                Step::Query => {
                     let guard = guard_of(&log, &batch(0, sequence), false);
                     prop_assert_eq!(guard.is_none(), is_open);
-                    asked.push_back((guard, round));
+                    requested.push_back((guard, round));
                 }
-                Step::Answer => {
-                    let Some((guard, asked_in)) = asked.pop_front() else { continue };
+                Step::Response => {
+                    let Some((guard, requested_in)) = requested.pop_front() else { continue };
                     let appended = append(&log, &mut batch(0, sequence), guard);
-                    prop_assert_eq!(appended.is_ok(), is_open || (guard.is_some() && asked_in == round));
+                    prop_assert_eq!(appended.is_ok(), is_open || (guard.is_some() && requested_in == round));
                     if appended.is_ok() {
                         round += i32::from(!is_open);
                         (is_open, sequence) = (true, sequence + 1);

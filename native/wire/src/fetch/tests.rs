@@ -17,7 +17,7 @@ fn since<T: Clone + std::fmt::Debug + 'static>(
     if has_it { some.boxed() } else { Just(none).boxed() }
 }
 
-fn asked(version: i16) -> impl Strategy<Value = FetchPartition> {
+fn requested(version: i16) -> impl Strategy<Value = FetchPartition> {
     let epoch = |since_version| since(version >= since_version, any::<i32>(), -1).prop_map(LeaderEpoch);
     let epochs = (epoch(9), epoch(12));
     let log_start = since(version >= 5, any::<i64>(), -1);
@@ -41,7 +41,7 @@ fn request(version: i16) -> impl Strategy<Value = FetchRequest<'static>> {
     };
     let bounds = (any::<i32>(), any::<i32>(), since(version >= 3, any::<i32>(), i32::MAX));
     let session = since(version >= 7, (any::<i32>(), any::<i32>()), (0, -1));
-    let partitions = prop::collection::vec(asked(version), 0..6);
+    let partitions = prop::collection::vec(requested(version), 0..6);
     let forgotten = (topic(version >= BY_ID), any::<i32>().prop_map(PartitionIndex));
     let forgotten = prop::collection::vec(forgotten, 0..if version >= 7 { 4 } else { 1 });
     let rack = since(version >= 11, prop_oneof![Just(""), Just("rack-1")], "");
@@ -61,7 +61,7 @@ fn request(version: i16) -> impl Strategy<Value = FetchRequest<'static>> {
     )
 }
 
-fn answered(version: i16, read_committed: bool) -> impl Strategy<Value = FetchedPartition> {
+fn responded(version: i16, read_committed: bool) -> impl Strategy<Value = FetchedPartition> {
     let transaction = (any::<i64>(), any::<i64>());
     let transaction =
         transaction.prop_map(|(producer_id, first_offset)| AbortedTransaction { producer_id, first_offset });
@@ -127,7 +127,7 @@ proptest! {
     fn a_response_is_read_as_it_was_written(
         (version, read_committed, sent, endpoints) in (VERSIONS, any::<bool>()).prop_flat_map(|(version, committed)| {
             let committed = committed && version >= 4;
-            let partitions = prop::collection::vec(answered(version, committed), 0..5);
+            let partitions = prop::collection::vec(responded(version, committed), 0..5);
             (Just(version), Just(committed), partitions, endpoints(version >= 16))
         }),
         error: i16, session_id: i32, throttle_time_ms: i32, cut: prop::sample::Index,

@@ -109,15 +109,15 @@ async def _fetch_piece(
         max_bytes=source.piece_bytes,
         topics=[wire.TopicSnapshot(name=TOPIC_NAME, partitions=[partition])],
     )
-    return _piece(await connection.ask(request, wire.FetchSnapshotResponse), source.server, snapshot, position)
+    return _piece(await connection.query(request, wire.FetchSnapshotResponse), source.server, snapshot, position)
 
 
 def _piece(
-    answer: wire.FetchSnapshotResponse, server: str, snapshot: SnapshotId, position: int
+    response: wire.FetchSnapshotResponse, server: str, snapshot: SnapshotId, position: int
 ) -> wire.FetchedPartitionSnapshot:
     """Return the piece in a response; raises `SnapshotFetchError` for an invalid response."""
-    found = [one for topic in answer.topics for one in topic.partitions]
-    code = answer.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    found = [one for topic in response.topics for one in topic.partitions]
+    code = response.error_code or (found[0].error_code if found else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if code:
         raise SnapshotFetchError(f"{server} rejects the fetch of {snapshot.file_name} with {code_name(code)}")
     piece = found[0]

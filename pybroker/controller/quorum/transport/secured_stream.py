@@ -59,7 +59,7 @@ class SecuredStream:
         """Bytes of messages without a response."""
         self._waiting: deque[tuple[RaftMessagesRequest, int]] = deque()
         self._news = asyncio.Event()
-        self._asking: set[asyncio.Task[None]] = set()
+        self._querying: set[asyncio.Task[None]] = set()
         self._sender = loop.create_task(self._send())
 
     @classmethod
@@ -112,15 +112,15 @@ class SecuredStream:
                     # During a reauthentication nothing is sent, and the order is kept.
                     await self._connection.ready()
                     self._responses.sent(size)
-                    task = asyncio.ensure_future(self._ask(request, size))
-                    self._asking.add(task)
-                    task.add_done_callback(self._asking.discard)
+                    task = asyncio.ensure_future(self._query(request, size))
+                    self._querying.add(task)
+                    task.add_done_callback(self._querying.discard)
         finally:
             self._connection.give_up("this node is stopping")
 
-    async def _ask(self, request: RaftMessagesRequest, size: int) -> None:
+    async def _query(self, request: RaftMessagesRequest, size: int) -> None:
         try:
-            response = await self._connection.ask(request, RaftMessagesResponse, timeout_ms=_UNBOUNDED_MS)
+            response = await self._connection.query(request, RaftMessagesResponse, timeout_ms=_UNBOUNDED_MS)
         except ClientError as error:
             self._end(str(error))
             return

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pybroker.controller.quorum.settings import QuorumSettings
     from pybroker.controller.quorum.voters.voter_set import VoterEndpoint
 
-    AskVersions = Callable[[str, int, int], Awaitable[tuple[int, int]]]
+    QueryVersions = Callable[[str, int, int], Awaitable[tuple[int, int]]]
     """Returns the range of kraft.version of a host and port, within a timeout in ms; raises `ControllerError`."""
 
 _MOST_PATIENCE_MS = 15_000
@@ -42,9 +42,9 @@ class VoterChanges:
     Every coroutine raises `NotControllerError` if this voter does not lead.
     """
 
-    def __init__(self, settings: QuorumSettings, driver: Driver, ask_versions: AskVersions) -> None:
-        self._settings, self._driver, self._ask_versions = settings, driver, ask_versions
-        self._is_under_way = False
+    def __init__(self, settings: QuorumSettings, driver: Driver, query_versions: QueryVersions) -> None:
+        self._settings, self._driver, self._query_versions = settings, driver, query_versions
+        self._is_in_progress = False
         self._directories: dict[int, bytes] = {}
 
     def note_directory(self, node_id: int, directory_id: bytes) -> None:
@@ -61,9 +61,9 @@ class VoterChanges:
             raise NotControllerError("this node does not lead the metadata quorum")
         if self._driver.voter.is_dynamic:
             return Result()
-        if self._is_under_way:
+        if self._is_in_progress:
             return Result(ErrorCode.INVALID_UPDATE_VERSION, _IS_PENDING)
-        self._is_under_way = True
+        self._is_in_progress = True
         try:
             named = await asyncio.gather(*map(self._named, self._driver.voter.voters.voters))
             refused = next((one for one in named if isinstance(one, str)), None)
@@ -74,7 +74,7 @@ class VoterChanges:
             voters = VoterSet.of(one for one in named if isinstance(one, VoterNode))
             return Result() if validate_only else await self._change(voters, _MOST_PATIENCE_MS)
         finally:
-            self._is_under_way = False
+            self._is_in_progress = False
 
     async def _named(self, voter: VoterNode) -> VoterNode | str:
         """Return the voter with directory id, listener and versions for the log, or the reason why they are unknown."""
@@ -86,7 +86,7 @@ class VoterChanges:
         if directory_id is None or endpoint is None:
             return f"voter {voter.node_id} has not been reached yet, and the id of its directory is not known"
         try:
-            lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, settings.request_timeout_ms)
+            lowest, highest = await self._query_versions(endpoint.host, endpoint.port, settings.request_timeout_ms)
         except ControllerError as error:
             return f"voter {voter.node_id} did not return its supported levels: {error}"
         if not lowest <= DYNAMIC <= highest:
@@ -104,11 +104,11 @@ class VoterChanges:
                 ErrorCode.DUPLICATE_VOTER,
                 f"The voter id for {voter} is already part of the set of voters {self._driver.voter.voters}.",
             )
-        self._is_under_way = True
+        self._is_in_progress = True
         try:
             return await self._add(voter, min(max(timeout_ms, 1), _MOST_PATIENCE_MS), waits)
         finally:
-            self._is_under_way = False
+            self._is_in_progress = False
 
     async def remove(self, node_id: int, directory_id: bytes) -> Result:
         """Remove a voter; a leader that is removed resigns afterwards."""
@@ -123,11 +123,11 @@ class VoterChanges:
             return Result(
                 ErrorCode.INVALID_REQUEST, f"Cannot remove voter {voter}: a quorum has a voter, and it is the only one"
             )
-        self._is_under_way = True
+        self._is_in_progress = True
         try:
             return await self._change(voters.without(node_id), _MOST_PATIENCE_MS)
         finally:
-            self._is_under_way = False
+            self._is_in_progress = False
 
     async def update(self, voter: VoterNode) -> ErrorCode:
         """Update the endpoints and versions of a voter; does not wait for the commit."""
@@ -152,7 +152,7 @@ class VoterChanges:
         if voter.node_id < 0 or voter.directory_id == NO_DIRECTORY:
             kind = {"adding": "Add", "removing": "Remove", "updating": "Update"}[what]
             return Result(ErrorCode.INVALID_REQUEST, f"{kind} voter request didn't include a valid voter")
-        if self._is_under_way:
+        if self._is_in_progress:
             return Result(ErrorCode.REQUEST_TIMED_OUT, _IS_PENDING)
         if not self._driver.voter.is_dynamic:
             return Result(
@@ -184,7 +184,7 @@ class VoterChanges:
         endpoint: VoterEndpoint | None = voter.endpoint(self._settings.endpoints[0].listener)
         assert endpoint is not None
         try:
-            lowest, highest = await self._ask_versions(endpoint.host, endpoint.port, timeout_ms)
+            lowest, highest = await self._query_versions(endpoint.host, endpoint.port, timeout_ms)
         except ControllerError as error:
             return Result(
                 ErrorCode.REQUEST_TIMED_OUT,

@@ -23,7 +23,7 @@ from pybroker.coordinator.group.events import SessionOver
 from pybroker.coordinator.group.group_change import GroupChange, Record
 from pybroker.coordinator.group.ids import Generation
 from pybroker.coordinator.group.records import GroupRecord
-from pybroker.machine.machine import Answer, Outcome, Parked, Timer
+from pybroker.machine.machine import DelayedReply, Outcome, Parked, Timer
 from pybroker.protocol.messages.group_records.group_metadata import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -56,12 +56,12 @@ class GroupDraft:
         self.protocol = group.protocol
         self.leader = group.leader
         self.members = group.members.fork()
-        self.more_have_come = group.more_have_come
+        self.new_member_added = group.new_member_added
         self.subscribed = group.subscribed
         self.why = ""
         self._records: list[Record] = []
         self._timers: list[Timer] = []
-        self._answers: list[Answer] = []
+        self._responses: list[DelayedReply] = []
 
     def outcome(self, reply: Any) -> Outcome[Record, Any]:
         """Return the outcome of the decision."""
@@ -75,11 +75,11 @@ class GroupDraft:
             protocol=self.protocol,
             leader=self.leader,
             members=self.members,
-            more_have_come=self.more_have_come,
+            new_member_added=self.new_member_added,
             subscribed=self.subscribed,
         )
         records = (*self._records, GroupChange(self.id, group, self.why))
-        return Outcome(records, reply, tuple(self._timers), tuple(self._answers))
+        return Outcome(records, reply, tuple(self._timers), tuple(self._responses))
 
     # Queries.
 
@@ -172,19 +172,19 @@ class GroupDraft:
         self.change_member(member_id, awaiting_sync=True)
         return Parked(_sync_reply(self.id, member_id))
 
-    def answer_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
+    def complete_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
         """Complete a member's delayed JoinGroup."""
         if self.members[member_id].awaiting_join:
-            self._answers.append(Answer(_join_reply(self.id, member_id), response))
+            self._responses.append(DelayedReply(_join_reply(self.id, member_id), response))
             self.change_member(member_id, awaiting_join=False)
 
     def begin_syncs(self) -> None:
         """Complete every delayed JoinGroup of the new generation, and expect a SyncGroup of each member."""
-        now, answers, timers = self.now, self._answers, self._timers
+        now, responses, timers = self.now, self._responses, self._timers
         for member in self.members.in_order():
             member_id = member.id
             if member.awaiting_join:
-                answers.append(Answer(_join_reply(self.id, member_id), self.joined(member_id)))
+                responses.append(DelayedReply(_join_reply(self.id, member_id), self.joined(member_id)))
             timers.append(
                 Timer(
                     session_timer(self.id, member_id),
@@ -195,11 +195,11 @@ class GroupDraft:
             self.members.put(msgspec.structs.replace(member, awaiting_join=False, is_new=False))
             self.members.expect_sync(member_id)
 
-    def answer_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
+    def complete_sync(self, member_id: MemberId, response: SyncGroupResponse) -> bool:
         """Complete a member's delayed SyncGroup; return whether there was one."""
         if not self.members[member_id].awaiting_sync:
             return False
-        self._answers.append(Answer(_sync_reply(self.id, member_id), response))
+        self._responses.append(DelayedReply(_sync_reply(self.id, member_id), response))
         self.change_member(member_id, awaiting_sync=False)
         return True
 

@@ -53,7 +53,7 @@ class ClassicGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The chosen protocol; None until a generation has members."""
     leader: MemberId | None = None
     members: ClassicMembers = EMPTY
-    more_have_come: bool = False
+    new_member_added: bool = False
     """Whether a member joined during the initial delay."""
     subscribed: frozenset[str] | None = None
     """Topics that members subscribe to; None if they are unknown."""

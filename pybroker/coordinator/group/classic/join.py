@@ -97,7 +97,7 @@ def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Pr
     instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
     timeouts = (rebalance_timeout(event), request.session_timeout_ms)
     if draft.state is ClassicState.PREPARING_REBALANCE and draft.before is ClassicState.EMPTY:
-        draft.more_have_come = True
+        draft.new_member_added = True
     draft.add_member(build_member(member_id, instance_id, event.client, timeouts, protocols), request.protocol_type)
     reply = draft.park_join(member_id)
     draft.prolong_session(member_id, draft.settings.new_member_join_timeout_ms)
@@ -172,10 +172,10 @@ def _replace_static(draft: GroupDraft, event: JoinGroup, ids: tuple[MemberId, Me
     """Replace a restarted static member by itself under a new id (KIP-345)."""
     old_id, new_id = ids
     leader_before = draft.leader
-    draft.answer_join(
+    draft.complete_join(
         old_id, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id, protocol_name=None)
     )
-    draft.answer_sync(old_id, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    draft.complete_sync(old_id, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     draft.rename_static_member(old_id, new_id)
     reply = _update(draft, event, new_id, protocols)
     draft.prolong_session(new_id)

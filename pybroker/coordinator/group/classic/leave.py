@@ -38,14 +38,14 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ClassicGroup) -> 
     return draft.outcome(LeaveGroupResponse(members=responses))
 
 
-def _leave_one(draft: GroupDraft, asked: MemberIdentity) -> MemberResponse:
-    response = MemberResponse(member_id=asked.member_id, group_instance_id=asked.group_instance_id)
-    member_id = MemberId(asked.member_id)
+def _leave_one(draft: GroupDraft, requested: MemberIdentity) -> MemberResponse:
+    response = MemberResponse(member_id=requested.member_id, group_instance_id=requested.group_instance_id)
+    member_id = MemberId(requested.member_id)
     if draft.members.is_pending(member_id):
         draft.remove_member(member_id)
         return response
-    if asked.group_instance_id is not None:
-        static = draft.members.static_member(asked.group_instance_id)
+    if requested.group_instance_id is not None:
+        static = draft.members.static_member(requested.group_instance_id)
         if static is not None and member_id and static.id != member_id:
             response.error_code = ErrorCode.FENCED_INSTANCE_ID
             return response
@@ -53,7 +53,7 @@ def _leave_one(draft: GroupDraft, asked: MemberIdentity) -> MemberResponse:
     if member_id not in draft.members:
         response.error_code = ErrorCode.UNKNOWN_MEMBER_ID
         return response
-    draft.answer_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
-    draft.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    draft.complete_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
+    draft.complete_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     draft.remove_member(member_id)
     return response

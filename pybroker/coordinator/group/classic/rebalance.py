@@ -95,14 +95,14 @@ def propagate_assignments(draft: GroupDraft, code: ErrorCode = ErrorCode.NONE) -
             protocol_name=draft.protocol if is_assigned else None,
             assignment=member.assignment,
         )
-        if draft.answer_sync(member.id, response):
+        if draft.complete_sync(member.id, response):
             draft.prolong_session(member.id)
 
 
 def take_out(draft: GroupDraft, member_id: MemberId, why: str) -> None:
     """Remove a failed member, and rebalance the remaining ones."""
-    draft.answer_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
-    draft.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    draft.complete_join(member_id, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=""))
+    draft.complete_sync(member_id, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     draft.remove_member(member_id)
     if draft.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
         maybe_rebalance_or_complete_join(draft, why)

@@ -62,7 +62,7 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ClassicGroup) -> Ou
         outcome.records,
         outcome.reply,
         outcome.timers,
-        outcome.answers,
+        outcome.responses,
         otherwise=lambda: _fail_assignment(view, member_id, now, group),
     )
 
@@ -73,8 +73,8 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
     group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise IllegalGenerationError
-    for asked, chosen in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
-        if asked is not None and chosen is not None and asked != chosen:
+    for requested, chosen in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
+        if requested is not None and chosen is not None and requested != chosen:
             raise InconsistentGroupProtocolError
     if group.state is ClassicState.PREPARING_REBALANCE:
         raise RebalanceInProgressError

@@ -48,10 +48,10 @@ def end_initial_delay(view: GroupView, event: InitialDelayOver, now: int) -> Out
     draft = _draft(view, event.group_id, now)
     if draft is None or draft.state is not ClassicState.PREPARING_REBALANCE:
         return NOTHING
-    if not draft.more_have_come or event.remaining_ms == 0:
+    if not draft.new_member_added or event.remaining_ms == 0:
         complete_join(draft)
         return draft.outcome(None)
-    draft.more_have_come = False
+    draft.new_member_added = False
     delay = min(draft.settings.initial_rebalance_delay_ms, event.remaining_ms)
     remaining = max(event.remaining_ms - event.delay_ms, 0)
     draft.set_timer(join_timer(draft.id), delay, InitialDelayOver(draft.id, delay, remaining))

@@ -134,16 +134,16 @@ def heartbeat(view: GroupView, event: Heartbeat, now: int, group: ConsumerGroup)
 def leave(view: GroupView, event: LeaveGroup, now: int, group: ConsumerGroup) -> Outcome[Record, LeaveGroupResponse]:
     """Decide about members that leave, each by itself; their records are written together."""
     leaving: dict[str, Member] = {}
-    answers = []
+    responses = []
     for identity in event.request.members:
-        answer = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
+        response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
         try:
             member = _leaving(group, identity)
             leaving[member.member_id] = member
         except GroupError as error:
-            answer.error_code = error.code
-        answers.append(answer)
-    return fence(view, group, list(leaving.values()), now).outcome(LeaveGroupResponse(members=answers))
+            response.error_code = error.code
+        responses.append(response)
+    return fence(view, group, list(leaving.values()), now).outcome(LeaveGroupResponse(members=responses))
 
 
 def _supports(group: ConsumerGroup, request: JoinGroupRequest) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Owned
     from pybroker.coordinator.group.records import GroupRecord
-    from pybroker.machine.machine import Answer, Parked, Timer
+    from pybroker.machine.machine import DelayedReply, Parked, Timer
 
 Reply = TypeVar("Reply")
 
@@ -32,7 +32,7 @@ class Decision:
         self.group = group
         self.records: list[Record] = []
         self.timers: list[Timer] = []
-        self.answers: list[Answer] = []
+        self.responses: list[DelayedReply] = []
 
     def write(self, records: Iterable[GroupRecord]) -> None:
         """Add records, none of which deletes the group itself."""
@@ -48,4 +48,4 @@ class Decision:
 
     def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
         """Return the outcome of the decision."""
-        return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.answers))
+        return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.responses))

@@ -77,7 +77,7 @@ def downgrade(decision: Decision, view: GroupView, members: Sequence[Member], wh
     outcome = draft.outcome(None)
     decision.records += outcome.records
     decision.timers += outcome.timers
-    decision.answers += outcome.answers
+    decision.responses += outcome.responses
 
 
 def _may_downgrade(view: GroupView, members: int) -> bool:

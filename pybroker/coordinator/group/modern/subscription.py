@@ -67,8 +67,8 @@ def is_homogeneous(members: Collection[Member]) -> bool:
 
 def preferred_assignor(members: Iterable[Member], assignors: tuple[str, ...]) -> str:
     """Return the assignor that most members prefer; a tie goes to the one that is configured first."""
-    wishes = [member.assignor for member in members if member.assignor in assignors]
-    return max(assignors, key=wishes.count)
+    chosen = [member.assignor for member in members if member.assignor in assignors]
+    return max(assignors, key=chosen.count)
 
 
 def metadata_hash(names: frozenset[str], topics: Mapping[str, TopicInfo]) -> int:

@@ -64,11 +64,11 @@ def upgrade(view: GroupView, group: ClassicGroup, now: int) -> Decision:
     decision = replace_classic(group)
     waiting = GroupDraft(group, view.settings, now)
     for member_id in group.members:
-        waiting.answer_join(
+        waiting.complete_join(
             member_id, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member_id)
         )
-        waiting.answer_sync(member_id, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-    decision.answers += waiting.outcome(None).answers
+        waiting.complete_sync(member_id, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    decision.responses += waiting.outcome(None).responses
     names = frozenset[str]().union(*(member.topics for member in members))
     decision.write(build_subscription(group.id, member) for member in members)
     decision.write([build_epoch(group.id, group.generation, metadata_hash(names, view.topics))])

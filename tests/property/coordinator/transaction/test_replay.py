@@ -70,28 +70,28 @@ class History:
         elif name == "resume":
             self._begin(InitProducerId(one, 5000, had))
         elif name == "add":
-            self.ask(AddPartitions(one, had, frozenset({("a", which)}), version))
+            self.query(AddPartitions(one, had, frozenset({("a", which)}), version))
         elif name in ("commit", "abort"):
-            after = self.ask(EndTransaction(one, had, name == "commit", version))
+            after = self.query(EndTransaction(one, had, name == "commit", version))
             if after is not None and after.producer_id >= 0:
                 self.given[one].append(after)
         elif name == "markers":
             known = self.machine.state.transactions.get(one)
             if known is not None:
-                self.ask(CompleteTransaction(one, ProducerIdentity(known.producer_id, known.producer_epoch)))
+                self.query(CompleteTransaction(one, ProducerIdentity(known.producer_id, known.producer_epoch)))
         elif name == "overdue":
-            found: TimedOut = self.ask(AbortTimedOut())
-            self.ask(AbortTimedOut(tuple((each, self._fresh()) for each in found.need_ids)))
+            found: TimedOut = self.query(AbortTimedOut())
+            self.query(AbortTimedOut(tuple((each, self._fresh()) for each in found.need_ids)))
         else:
-            self.ask(ExpireTransactionalIds())
+            self.query(ExpireTransactionalIds())
 
-    def ask(self, event: Any) -> Any:
+    def query(self, event: Any) -> Any:
         """Return the reply, None for a refusal; a refused decision changes nothing, nor does one that is dropped."""
         before = dict(self.machine.state.transactions)
         try:
             outcome = self.machine.handle(event, self.now)
         except ProducerIdNeededError:
-            return self.ask(msgspec.structs.replace(event, fresh_id=self._fresh()))
+            return self.query(msgspec.structs.replace(event, fresh_id=self._fresh()))
         except TransactionError:
             assert self.machine.state.transactions == before
             return None
@@ -112,7 +112,7 @@ class History:
         return machine
 
     def _begin(self, event: InitProducerId) -> None:
-        given = self.ask(event)
+        given = self.query(event)
         if given is None:
             return
         assert 0 <= given.producer_epoch <= EXHAUSTED_EPOCH

@@ -35,5 +35,5 @@ def test_sets_of_intervals_are_sets(one: set[int], other: set[int], bound: int) 
     assert members(intervals.common(here, there)) == one & other
     assert members(intervals.above(here, bound)) == {number for number in one if number > bound}
     assert members(intervals.gaps(here, max(one, default=-1) + 3)) == set(range(max(one, default=-1) + 3)) - one
-    asked = np.arange(62)
-    assert intervals.contain(here, asked).tolist() == [number in one for number in range(62)]
+    requested = np.arange(62)
+    assert intervals.contain(here, requested).tolist() == [number in one for number in range(62)]

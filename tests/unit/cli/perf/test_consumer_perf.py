@@ -15,6 +15,6 @@ from pybroker.cli.main import main
 def test_a_date_format_is_judged_before_anything_is_read(
     capsys: pytest.CaptureFixture[str], pattern: str, words: str
 ) -> None:
-    asked = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", "1")
-    assert main(["consumer-perf-test", *asked, "--date-format", pattern]) == 1
+    requested = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", "1")
+    assert main(["consumer-perf-test", *requested, "--date-format", pattern]) == 1
     assert capsys.readouterr() == ("", f"pybroker consumer-perf-test: {words}\n")

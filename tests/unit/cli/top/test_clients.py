@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.cli.errors import CommandError
-from pybroker.cli.top.clients import Client, ClientUse, ask_clients, parse_addresses, parse_page
+from pybroker.cli.top.clients import Client, ClientUse, parse_addresses, parse_page, query_clients
 from pybroker.cli.top.rates import build_view
 from pybroker.cli.top.sampling import Sample
 from pybroker.config.errors import ConfigError
@@ -53,4 +53,4 @@ def test_an_address_that_is_none_or_does_not_answer_is_named() -> None:
         parse_addresses("here")
     port = free_port()
     with pytest.raises(CommandError, match=rf"--metrics 127.0.0.1:{port}: .*refused; expected the admin listener"):
-        ask_clients([("127.0.0.1", port)])
+        query_clients([("127.0.0.1", port)])

@@ -110,7 +110,7 @@ def test_topics_are_described_in_pages_as_at_once(admin: Admin, size: int) -> No
     admin.create_topics([NewTopic(name, 2, 1) for name in names])
     for name in names:
         admin.wait_for_leaders(name)
-    paged = admin.describe_topics(names, partitions_per_answer=size)
+    paged = admin.describe_topics(names, partitions_per_response=size)
     assert [topic.name for topic in paged] == names
     assert {part.eligible_leaders for topic in paged for part in topic.partitions} == {()}
     for topic, whole in zip(paged, admin.describe_topics(names), strict=True):
@@ -119,7 +119,7 @@ def test_topics_are_described_in_pages_as_at_once(admin: Admin, size: int) -> No
         ]
         assert whole.partitions[0].eligible_leaders is None
     with pytest.raises(BrokerError, match=r"'missing'.*UNKNOWN_TOPIC_OR_PARTITION"):
-        admin.describe_topics(["missing", *names], partitions_per_answer=size)
+        admin.describe_topics(["missing", *names], partitions_per_response=size)
 
 
 def test_asking_does_not_create_a_topic(admin: Admin) -> None:

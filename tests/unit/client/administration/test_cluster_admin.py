@@ -23,7 +23,7 @@ from pybroker.protocol.messages import unregister_broker as unregister
 from pybroker.protocol.messages import update_features as features
 from pybroker.protocol.schema import Message
 from pybroker.testing import Broker
-from tests.support.scripted_controller import Answer, ScriptedController
+from tests.support.scripted_controller import Response, ScriptedController
 
 DIRECTORY = bytes(range(16))
 
@@ -34,9 +34,9 @@ def key(request: type[Message]) -> int:
     return found
 
 
-async def asked(answers: dict[type[Message], Answer], call: Any) -> Any:
+async def requested(responses: dict[type[Message], Response], call: Any) -> Any:
     """What a call of an admin of controllers returns, the controller answering so."""
-    async with ScriptedController({key(request): answer for request, answer in answers.items()}) as controller:
+    async with ScriptedController({key(request): response for request, response in responses.items()}) as controller:
 
         def described(request: nodes.DescribeClusterRequest) -> Message:
             assert request.endpoint_type == nodes.CONTROLLERS
@@ -46,20 +46,20 @@ async def asked(answers: dict[type[Message], Answer], call: Any) -> Any:
                 endpoint_type=nodes.CONTROLLERS, cluster_id="c", controller_id=7, brokers=[node]
             )
 
-        controller.answers[key(nodes.DescribeClusterRequest)] = described
+        controller.responses[key(nodes.DescribeClusterRequest)] = described
         servers = f"{controller.endpoint.host}:{controller.endpoint.port}"
         async with AsyncAdmin(properties={"bootstrap.controllers": servers}) as admin:
             return await call(admin)
 
 
 def test_controllers_describe_themselves() -> None:
-    described = asyncio.run(asked({}, lambda admin: admin.describe_cluster()))
+    described = asyncio.run(requested({}, lambda admin: admin.describe_cluster()))
     assert (described.cluster_id, described.controller_id) == ("c", 7)
     assert [node.node_id for node in described.brokers] == [7]
 
 
 def test_a_quorum_is_described() -> None:
-    def answer(request: quorum.DescribeQuorumRequest) -> Message:
+    def respond(request: quorum.DescribeQuorumRequest) -> Message:
         assert [topic.topic_name for topic in request.topics] == ["__cluster_metadata"]
         voter = quorum.ReplicaState(
             replica_id=7, replica_directory_id=DIRECTORY, log_end_offset=9, last_fetch_timestamp=5
@@ -71,7 +71,7 @@ def test_a_quorum_is_described() -> None:
             nodes=[quorum.Node(node_id=7, listeners=[listener])],
         )
 
-    described = asyncio.run(asked({quorum.DescribeQuorumRequest: answer}, lambda admin: admin.describe_quorum()))
+    described = asyncio.run(requested({quorum.DescribeQuorumRequest: respond}, lambda admin: admin.describe_quorum()))
     assert (described.leader_id, described.leader_epoch, described.high_watermark) == (7, 3, 8)
     (voter,) = described.voters
     assert (voter.directory_id, voter.end_offset) == (DIRECTORY, 9)
@@ -82,44 +82,48 @@ def test_a_quorum_is_described() -> None:
 def test_a_voter_is_added_at_the_leader_that_is_looked_for_again() -> None:
     moved = iter([int(ErrorCode.NOT_LEADER_OR_FOLLOWER), 0])
 
-    def answer(request: add.AddRaftVoterRequest) -> Message:
+    def respond(request: add.AddRaftVoterRequest) -> Message:
         assert (request.voter_id, request.voter_directory_id) == (4, DIRECTORY)
         assert [(at.name, at.host, at.port) for at in request.listeners] == [("CONTROLLER", "h", 1)]
         return add.AddRaftVoterResponse(error_code=next(moved), error_message=None)
 
     endpoints = [RaftEndpoint("CONTROLLER", "h", 1)]
-    asyncio.run(asked({add.AddRaftVoterRequest: answer}, lambda admin: admin.add_raft_voter(4, DIRECTORY, endpoints)))
+    asyncio.run(
+        requested({add.AddRaftVoterRequest: respond}, lambda admin: admin.add_raft_voter(4, DIRECTORY, endpoints))
+    )
     assert next(moved, None) is None
 
 
 def test_a_voter_that_is_none_is_not_removed() -> None:
-    def answer(_: remove.RemoveRaftVoterRequest) -> Message:
+    def respond(_: remove.RemoveRaftVoterRequest) -> Message:
         return remove.RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND, error_message="not one")
 
     with pytest.raises(BrokerError, match=r"voter 4.*not one") as refusal:
-        asyncio.run(asked({remove.RemoveRaftVoterRequest: answer}, lambda admin: admin.remove_raft_voter(4, DIRECTORY)))
+        asyncio.run(
+            requested({remove.RemoveRaftVoterRequest: respond}, lambda admin: admin.remove_raft_voter(4, DIRECTORY))
+        )
     assert refusal.value.code is ErrorCode.VOTER_NOT_FOUND
 
 
 def test_a_broker_is_unregistered() -> None:
     seen = []
 
-    def answer(request: unregister.UnregisterBrokerRequest) -> Message:
+    def respond(request: unregister.UnregisterBrokerRequest) -> Message:
         seen.append(request.broker_id)
         return unregister.UnregisterBrokerResponse(error_message=None)
 
-    asyncio.run(asked({unregister.UnregisterBrokerRequest: answer}, lambda admin: admin.unregister_broker(3)))
+    asyncio.run(requested({unregister.UnregisterBrokerRequest: respond}, lambda admin: admin.unregister_broker(3)))
     assert seen == [3]
 
 
 def test_features_get_levels_and_a_refusal_is_of_each() -> None:
-    def answer(request: features.UpdateFeaturesRequest) -> Message:
+    def respond(request: features.UpdateFeaturesRequest) -> Message:
         assert [(u.feature, u.max_version_level, u.upgrade_type) for u in request.feature_updates] == [("f", 2, 2)]
         return features.UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message="too high")
 
     updates = {"f": FeatureUpdate(2, SAFE_DOWNGRADE)}
     refusals = asyncio.run(
-        asked({features.UpdateFeaturesRequest: answer}, lambda admin: admin.update_features(updates))
+        requested({features.UpdateFeaturesRequest: respond}, lambda admin: admin.update_features(updates))
     )
     assert refusals["f"].broker_message == "too high"
 
@@ -130,7 +134,7 @@ def test_brokers_and_controllers_are_not_asked_together() -> None:
     with pytest.raises(SettingError, match=r"no server found|is not set"):
         AsyncAdmin()
     with pytest.raises(ClientError, match="include_fenced=True needs brokers"):
-        asyncio.run(asked({}, lambda admin: admin.describe_cluster(include_fenced=True)))
+        asyncio.run(requested({}, lambda admin: admin.describe_cluster(include_fenced=True)))
 
 
 def test_a_broker_answers_for_the_cluster() -> None:

@@ -18,13 +18,13 @@ from pybroker.client.membership.classic import (
     ClassicTrigger,
 )
 from pybroker.client.membership.classic_events import (
-    HeartbeatAnswered,
+    HeartbeatCompleted,
     HeartbeatSent,
-    JoinAnswered,
+    JoinCompleted,
     RejoinWanted,
     StepDone,
     Subscribed,
-    SyncAnswered,
+    SyncCompleted,
 )
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
@@ -62,8 +62,8 @@ def joined(*partitions: TopicPartition, cooperative: bool = False) -> ClassicMem
     one = member(cooperative=cooperative)
     drive(one, Subscribed(NONE, ""), 0)
     take_step(one)
-    drive(one, JoinAnswered(ErrorCode.NONE, "m", 1, "range"), 0)
-    drive(one, SyncAnswered(ErrorCode.NONE, 1, frozenset(partitions)), 0)
+    drive(one, JoinCompleted(ErrorCode.NONE, "m", 1, "range"), 0)
+    drive(one, SyncCompleted(ErrorCode.NONE, 1, frozenset(partitions)), 0)
     take_step(one)
     assert (one.state, one.owned) == (ClassicState.STABLE, frozenset(partitions))
     return one
@@ -84,28 +84,28 @@ def test_a_new_member_is_given_an_id_and_joins_with_it() -> None:
     one = member()
     drive(one, Subscribed(NONE, ""), 0)
     assert take_step(one) == RebalanceStep()
-    assert drive(one, JoinAnswered(ErrorCode.MEMBER_ID_REQUIRED, "m", NO_GENERATION, None), 0) is Remedy.NONE
+    assert drive(one, JoinCompleted(ErrorCode.MEMBER_ID_REQUIRED, "m", NO_GENERATION, None), 0) is Remedy.NONE
     assert (one.state, one.member_id, one.heartbeat_at()) == (ClassicState.JOINING, "m", float("inf"))
-    assert drive(one, JoinAnswered(ErrorCode.NONE, "m", 1, "range"), 10) is Remedy.NONE
+    assert drive(one, JoinCompleted(ErrorCode.NONE, "m", 1, "range"), 10) is Remedy.NONE
     assert (one.state, one.heartbeat_at()) == (ClassicState.SYNCING, 13)
-    assert drive(one, SyncAnswered(ErrorCode.NONE, 1, frozenset({A})), 11) is Remedy.NONE
+    assert drive(one, SyncCompleted(ErrorCode.NONE, 1, frozenset({A})), 11) is Remedy.NONE
     assert take_step(one) == RebalanceStep(assigned=frozenset({A}))
     assert (one.state, one.owned) == (ClassicState.STABLE, {A})
 
 
 def test_an_eager_member_gives_everything_back_before_it_joins_again() -> None:
     one = joined(A, B)
-    drive(one, HeartbeatAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
+    drive(one, HeartbeatCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
     assert take_step(one) == RebalanceStep(revoked=frozenset({A, B}))
     assert (one.state, one.owned) == (ClassicState.JOINING, NONE)
 
 
 def test_a_cooperative_member_keeps_what_it_is_assigned_again_and_joins_once_more_for_the_rest() -> None:
     one = joined(A, B, cooperative=True)
-    drive(one, HeartbeatAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
+    drive(one, HeartbeatCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
     assert take_step(one) == RebalanceStep()
-    drive(one, JoinAnswered(ErrorCode.NONE, "m", 2, "cooperative-sticky"), 6)
-    drive(one, SyncAnswered(ErrorCode.NONE, 2, frozenset({A})), 6)
+    drive(one, JoinCompleted(ErrorCode.NONE, "m", 2, "cooperative-sticky"), 6)
+    drive(one, SyncCompleted(ErrorCode.NONE, 2, frozenset({A})), 6)
     assert take_step(one) == RebalanceStep(revoked=frozenset({B}), assigned=NONE)
     assert (one.state, one.owned) == (ClassicState.PREPARING, {A})
 
@@ -119,7 +119,7 @@ def test_a_cooperative_member_gives_back_at_once_what_it_no_longer_wants() -> No
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
 def test_an_expelled_member_has_lost_its_partitions_and_joins_anew(code: ErrorCode) -> None:
     one = joined(A)
-    assert drive(one, HeartbeatAnswered(code, 1), 5) is Remedy.NONE
+    assert drive(one, HeartbeatCompleted(code, 1), 5) is Remedy.NONE
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     assert (one.state, one.generation) == (ClassicState.JOINING, NO_GENERATION)
     assert one.member_id == ("m" if code == ErrorCode.ILLEGAL_GENERATION else "")
@@ -127,23 +127,23 @@ def test_an_expelled_member_has_lost_its_partitions_and_joins_anew(code: ErrorCo
 
 def test_expelled_while_it_takes_partitions_it_gives_them_up() -> None:
     one = joined()
-    drive(one, HeartbeatAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
+    drive(one, HeartbeatCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
     take_step(one)
-    drive(one, JoinAnswered(ErrorCode.NONE, "m", 2, "range"), 6)
-    drive(one, SyncAnswered(ErrorCode.NONE, 2, frozenset({A})), 6)
+    drive(one, JoinCompleted(ErrorCode.NONE, "m", 2, "range"), 6)
+    drive(one, SyncCompleted(ErrorCode.NONE, 2, frozenset({A})), 6)
     step = one.rebalance_step()
     assert step is not None
-    drive(one, HeartbeatAnswered(ErrorCode.UNKNOWN_MEMBER_ID, 2), 7)
+    drive(one, HeartbeatCompleted(ErrorCode.UNKNOWN_MEMBER_ID, 2), 7)
     drive(one, StepDone(step))
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
 
 
 def test_a_rebalance_that_goes_on_without_the_sync_is_joined_again() -> None:
     one = joined()
-    drive(one, HeartbeatAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
+    drive(one, HeartbeatCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
     take_step(one)
-    drive(one, JoinAnswered(ErrorCode.NONE, "m", 2, "range"), 6)
-    assert drive(one, SyncAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 2, NONE), 7) is Remedy.NONE
+    drive(one, JoinCompleted(ErrorCode.NONE, "m", 2, "range"), 6)
+    assert drive(one, SyncCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 2, NONE), 7) is Remedy.NONE
     assert one.state is ClassicState.JOINING
 
 
@@ -157,7 +157,7 @@ def test_a_rebalance_that_goes_on_without_the_sync_is_joined_again() -> None:
 )
 def test_a_coordinator_that_moves_costs_no_membership(code: ErrorCode, remedy: Remedy) -> None:
     one = joined(A)
-    assert drive(one, HeartbeatAnswered(code, 1), 5) is remedy
+    assert drive(one, HeartbeatCompleted(code, 1), 5) is remedy
     assert (one.state, one.owned) == (ClassicState.STABLE, {A})
 
 
@@ -166,7 +166,7 @@ def test_a_coordinator_that_moves_costs_no_membership(code: ErrorCode, remedy: R
 )
 def test_a_refusal_that_no_retry_mends_ends_the_membership(code: ErrorCode) -> None:
     one = joined(A)
-    assert drive(one, HeartbeatAnswered(code, 1), 5) is Remedy.FAIL
+    assert drive(one, HeartbeatCompleted(code, 1), 5) is Remedy.FAIL
     assert (one.state, one.heartbeat_at(), one.rebalance_step()) == (ClassicState.FAILED, float("inf"), None)
     drive(one, Subscribed(NONE, ""), 9)
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
@@ -174,8 +174,8 @@ def test_a_refusal_that_no_retry_mends_ends_the_membership(code: ErrorCode) -> N
 
 def test_an_answer_to_an_older_generation_changes_nothing() -> None:
     one = joined(A)
-    assert drive(one, HeartbeatAnswered(ErrorCode.UNKNOWN_MEMBER_ID, 0), 5) is Remedy.NONE
-    assert drive(one, SyncAnswered(ErrorCode.NONE, 1, frozenset({B})), 5) is Remedy.NONE
+    assert drive(one, HeartbeatCompleted(ErrorCode.UNKNOWN_MEMBER_ID, 0), 5) is Remedy.NONE
+    assert drive(one, SyncCompleted(ErrorCode.NONE, 1, frozenset({B})), 5) is Remedy.NONE
     drive(one, CommitRefused(ErrorCode.ILLEGAL_GENERATION, 0))
     assert (one.state, one.owned) == (ClassicState.STABLE, {A})
 
@@ -188,11 +188,11 @@ def test_a_commit_refused_by_a_rebalance_makes_the_member_join_it() -> None:
 
 def test_a_change_during_a_rebalance_is_followed_by_another() -> None:
     one = joined()
-    drive(one, HeartbeatAnswered(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
+    drive(one, HeartbeatCompleted(ErrorCode.REBALANCE_IN_PROGRESS, 1), 5)
     take_step(one)
-    drive(one, JoinAnswered(ErrorCode.NONE, "m", 2, "range"), 6)
+    drive(one, JoinCompleted(ErrorCode.NONE, "m", 2, "range"), 6)
     drive(one, RejoinWanted("cached metadata has changed"))
-    drive(one, SyncAnswered(ErrorCode.NONE, 2, frozenset({A})), 7)
+    drive(one, SyncCompleted(ErrorCode.NONE, 2, frozenset({A})), 7)
     take_step(one)
     assert (one.state, one.reason) == (ClassicState.PREPARING, "cached metadata has changed")
 
@@ -210,7 +210,7 @@ def test_a_program_that_does_not_poll_is_out_after_the_interval() -> None:
 
 def test_a_silent_coordinator_is_looked_for_after_the_session() -> None:
     one = joined(A)
-    drive(one, HeartbeatAnswered(ErrorCode.NONE, 1), 10)
+    drive(one, HeartbeatCompleted(ErrorCode.NONE, 1), 10)
     assert not one.is_unanswered(55)
     assert one.is_unanswered(55.1)
 

@@ -12,14 +12,14 @@ from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
 from pybroker.client.membership.modern import TRANSITIONS, ModernMember, ModernRules, ModernState, ModernTrigger
 from pybroker.client.membership.modern_events import (
-    HeartbeatAnswered,
+    GroupSubscription,
+    HeartbeatCompleted,
     HeartbeatLost,
     HeartbeatSent,
     IdGiven,
     Stalled,
     StepDone,
     Subscribed,
-    Wishes,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.machine.transitions import TransitionError, Transitions
@@ -38,7 +38,7 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def member(instance_id: str | None = None) -> ModernMember:
     one = ModernMember(ModernRules(group_id="g", instance_id=instance_id, max_poll_interval_s=300), "m")
-    drive(one, Subscribed(Wishes(topics=("t",))))
+    drive(one, Subscribed(GroupSubscription(topics=("t",))))
     return one
 
 
@@ -51,7 +51,7 @@ def drive(one: ModernMember, event: Any, now: float = 0) -> Remedy:
     return outcome.remedy
 
 
-def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int = 0) -> ConsumerGroupHeartbeatResponse:
+def respond(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int = 0) -> ConsumerGroupHeartbeatResponse:
     assignment = None
     if partitions != (None,):
         assigned = [TopicPartitions(topic_id=topic, partitions=[p for p in partitions if p is not None])]
@@ -64,7 +64,7 @@ def answer(epoch: int, *partitions: int | None, topic: bytes = TOPIC, code: int 
 def beat(one: ModernMember, reply: ConsumerGroupHeartbeatResponse, now: float = 0) -> ConsumerGroupHeartbeatRequest:
     request = one.build_heartbeat()
     drive(one, HeartbeatSent(request), now)
-    drive(one, HeartbeatAnswered(request.member_epoch, reply), now)
+    drive(one, HeartbeatCompleted(request.member_epoch, reply), now)
     return request
 
 
@@ -78,10 +78,10 @@ def take_step(one: ModernMember) -> RebalanceStep:
 def stable(*partitions: int) -> ModernMember:
     """A member of epoch 1 that has these partitions and has said so."""
     one = member()
-    beat(one, answer(1, *partitions))
+    beat(one, respond(1, *partitions))
     if partitions:
         take_step(one)
-        beat(one, answer(1, None))
+        beat(one, respond(1, None))
     assert one.state is ModernState.STABLE
     return one
 
@@ -99,55 +99,55 @@ def test_what_the_table_does_not_list_raises() -> None:
 
 def test_joining_sends_everything_and_later_heartbeats_only_what_changed() -> None:
     one = member()
-    first = beat(one, answer(1, 0))
+    first = beat(one, respond(1, 0))
     assert (first.member_epoch, first.subscribed_topic_names, first.topic_partitions) == (0, ["t"], [])
     assert first.rebalance_timeout_ms == 300_000
     assert take_step(one) == RebalanceStep(assigned=frozenset({A}))
-    second = beat(one, answer(1, None))
+    second = beat(one, respond(1, None))
     assert (second.member_epoch, second.subscribed_topic_names) == (1, None)
     assert second.topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[0])]
-    third = beat(one, answer(1, None))
+    third = beat(one, respond(1, None))
     assert (third.topic_partitions, third.rebalance_timeout_ms) == (None, -1)
 
 
 def test_an_empty_assignment_needs_no_turn() -> None:
     one = member()
-    beat(one, answer(1))
+    beat(one, respond(1))
     assert (one.state, one.rebalance_step(NAMES)) == (ModernState.STABLE, None)
 
 
 def test_a_smaller_target_is_given_back_and_acknowledged_at_once() -> None:
     one = stable(0, 1)
-    beat(one, answer(2, 1), now=10)
+    beat(one, respond(2, 1), now=10)
     assert take_step(one) == RebalanceStep(revoked=frozenset({A}), assigned=frozenset())
     assert (one.state, one.heartbeat_at()) == (ModernState.ACKNOWLEDGING, 0)
-    assert beat(one, answer(3, None)).topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[1])]
+    assert beat(one, respond(3, None)).topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[1])]
     assert one.state is ModernState.STABLE
 
 
 def test_a_topic_without_a_name_waits_for_it() -> None:
     one = member()
-    beat(one, answer(1, 0, topic=OTHER))
+    beat(one, respond(1, 0, topic=OTHER))
     assert (one.state, one.rebalance_step(NAMES)) == (ModernState.RECONCILING, None)
     assert one.rebalance_step({OTHER: "u"}) == RebalanceStep(assigned=frozenset({TopicPartition("u", 0)}))
 
 
 def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
     one = member()
-    beat(one, answer(1, 0))
+    beat(one, respond(1, 0))
     step = one.rebalance_step(NAMES)
     assert step is not None
-    beat(one, answer(2, 0, 1))
+    beat(one, respond(2, 0, 1))
     drive(one, StepDone(step, NAMES))
     assert one.state is ModernState.ACKNOWLEDGING
-    beat(one, answer(2, None))
+    beat(one, respond(2, None))
     assert take_step(one) == RebalanceStep(assigned=frozenset({B}))
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
 def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -> None:
     one = stable(0)
-    beat(one, answer(0, None, code=code))
+    beat(one, respond(0, None, code=code))
     assert (one.state, one.heartbeat_at()) == (ModernState.FENCED, float("inf"))
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     request = one.build_heartbeat()
@@ -156,10 +156,10 @@ def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -
 
 def test_a_member_that_is_fenced_within_a_step_gives_up_all_that_it_has_then() -> None:
     one = stable(0)
-    beat(one, answer(2, 0, 1))
+    beat(one, respond(2, 0, 1))
     step = one.rebalance_step(NAMES)
     assert step == RebalanceStep(assigned=frozenset({B}))
-    beat(one, answer(0, None, code=ErrorCode.FENCED_MEMBER_EPOCH))
+    beat(one, respond(0, None, code=ErrorCode.FENCED_MEMBER_EPOCH))
     drive(one, StepDone(step, NAMES))
     assert one.state is ModernState.FENCED
     assert take_step(one) == RebalanceStep(lost=frozenset({A, B}))
@@ -177,22 +177,22 @@ def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
 
 def test_a_coordinator_that_moves_costs_no_membership() -> None:
     one = stable(0)
-    reply = answer(0, None, code=ErrorCode.NOT_COORDINATOR)
-    assert drive(one, HeartbeatAnswered(1, reply), 5) is Remedy.SEARCH
+    reply = respond(0, None, code=ErrorCode.NOT_COORDINATOR)
+    assert drive(one, HeartbeatCompleted(1, reply), 5) is Remedy.SEARCH
     assert (one.state, one.owned) == (ModernState.STABLE, {A})
 
 
 def test_a_refusal_that_no_retry_mends_ends_the_membership() -> None:
     one = stable(0)
-    assert drive(one, HeartbeatAnswered(1, answer(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR)), 5) is Remedy.FAIL
+    assert drive(one, HeartbeatCompleted(1, respond(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR)), 5) is Remedy.FAIL
     assert (one.state, one.heartbeat_at()) == (ModernState.FATAL, float("inf"))
 
 
 def test_an_expression_is_taken_back_by_an_empty_one() -> None:
     one = member()
-    drive(one, Subscribed(Wishes(regex="t.*")))
-    assert beat(one, answer(1)).subscribed_topic_regex == "t.*"
-    drive(one, Subscribed(Wishes(topics=("t",))))
+    drive(one, Subscribed(GroupSubscription(regex="t.*")))
+    assert beat(one, respond(1)).subscribed_topic_regex == "t.*"
+    drive(one, Subscribed(GroupSubscription(topics=("t",))))
     request = one.build_heartbeat()
     assert (request.subscribed_topic_regex, request.subscribed_topic_names) == ("", ["t"])
 

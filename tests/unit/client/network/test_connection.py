@@ -27,7 +27,7 @@ SAID = [
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[str]:
+def responding(response: bytes) -> Iterator[str]:
     """A server that answers the first bytes of each connection so, and closes it."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -39,7 +39,7 @@ def answering(answer: bytes) -> Iterator[str]:
                 return
             with connection:
                 connection.recv(4096)
-                connection.sendall(answer)
+                connection.sendall(response)
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -51,18 +51,18 @@ def answering(answer: bytes) -> Iterator[str]:
         thread.join(60)
 
 
-@pytest.mark.parametrize(("answer", "said"), SAID, ids=["http", "tls", "ssh"])
-def test_a_producer_says_what_answers_instead_of_kafka(answer: bytes, said: str) -> None:
-    with answering(answer) as server, Producer(server, {"max.block.ms": 400}) as producer:
+@pytest.mark.parametrize(("response", "said"), SAID, ids=["http", "tls", "ssh"])
+def test_a_producer_says_what_answers_instead_of_kafka(response: bytes, said: str) -> None:
+    with responding(response) as server, Producer(server, {"max.block.ms": 400}) as producer:
         refused = pytest.raises(ClientError, match=said)
         with refused:
             producer.send("t", b"x")
 
 
-@pytest.mark.parametrize(("answer", "said"), SAID, ids=["http", "tls", "ssh"])
-def test_an_admin_says_what_answers_instead_of_kafka(answer: bytes, said: str) -> None:
+@pytest.mark.parametrize(("response", "said"), SAID, ids=["http", "tls", "ssh"])
+def test_an_admin_says_what_answers_instead_of_kafka(response: bytes, said: str) -> None:
     settings = {"request.timeout.ms": 400, "default.api.timeout.ms": 400}
-    with answering(answer) as server, Admin(server, settings) as admin, pytest.raises(ClientError, match=said):
+    with responding(response) as server, Admin(server, settings) as admin, pytest.raises(ClientError, match=said):
         admin.list_topics()
 
 
@@ -77,7 +77,7 @@ MISMATCHES = [({}, "SSL or SASL_SSL"), (PASSWORD, "SASL_SSL")]
 @pytest.mark.parametrize(("settings", "right"), MISMATCHES)
 def test_a_listener_that_speaks_tls_is_refused_at_once_with_the_remedy(settings: dict[str, Any], right: str) -> None:
     """No other try is awaited: the times of both clients are the defaults, and longer than the test's."""
-    with answering(TLS_ALERT) as server:
+    with responding(TLS_ALERT) as server:
         text = f"^{server}: the listener speaks TLS: set security.protocol={right}$"
         with Producer(server, settings) as producer, pytest.raises(AuthenticationError, match=text):
             producer.send("t", b"x")

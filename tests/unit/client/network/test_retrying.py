@@ -29,7 +29,7 @@ class Outage:
         self.until = until
         self.tries: list[float] = []
 
-    async def ask(self) -> str:
+    async def query(self) -> str:
         now = asyncio.get_running_loop().time()
         self.tries.append(now)
         if now < self.until:
@@ -40,7 +40,7 @@ class Outage:
 def test_a_call_rides_out_thirty_seconds_without_a_broker(caplog: pytest.LogCaptureFixture) -> None:
     outage = Outage(until=30.0)
     with caplog.at_level(logging.WARNING):
-        assert run_stepped(retry(SETTINGS, outage.ask)) == "answer"
+        assert run_stepped(retry(SETTINGS, outage.query)) == "answer"
     pauses = [after - before for before, after in zip(outage.tries, outage.tries[1:], strict=False)]
     assert [0.8 * wanted <= pause <= 1.2 * wanted for pause, wanted in zip(pauses, (0.1, 0.2, 0.4, 0.8), strict=False)]
     assert max(pauses) <= 1.0 + 1e-9
@@ -54,7 +54,7 @@ def test_a_call_ends_with_the_cause_when_its_time_is_over() -> None:
     with pytest.raises(
         UnreachableError, match=r"h:1: refused; \d+ tries in (59|60)\d{3} ms \(default.api.timeout.ms=6"
     ):
-        run_stepped(retry(SETTINGS, outage.ask))
+        run_stepped(retry(SETTINGS, outage.query))
     assert outage.tries[-1] <= 60.0
 
 
@@ -62,7 +62,7 @@ def test_a_call_within_a_call_spends_the_time_of_the_outer_one() -> None:
     outage = Outage(until=float("inf"))
 
     async def outer() -> str:
-        return await retry(SETTINGS, outage.ask, timeout_ms=10_000)
+        return await retry(SETTINGS, outage.query, timeout_ms=10_000)
 
     with pytest.raises(UnreachableError) as ended:
         run_stepped(retry(SETTINGS, outer, timeout_ms=2_000))
@@ -73,12 +73,12 @@ def test_a_call_within_a_call_spends_the_time_of_the_outer_one() -> None:
 def test_a_request_may_take_what_is_left_of_the_call() -> None:
     outage, left = Outage(until=50.0), list[int]()
 
-    async def ask() -> None:
-        await outage.ask()
+    async def query() -> None:
+        await outage.query()
         left.append(time_left_ms(30_000))
 
     async def calls() -> None:
-        await retry(SETTINGS, ask)
+        await retry(SETTINGS, query)
         left.append(time_left_ms(30_000))
 
     run_stepped(calls())
@@ -87,12 +87,12 @@ def test_a_request_may_take_what_is_left_of_the_call() -> None:
 
 
 def test_an_admin_without_a_broker_names_address_cause_and_time() -> None:
-    async def ask() -> None:
+    async def query() -> None:
         async with AsyncAdmin("127.0.0.1:1,127.0.0.1:2") as admin:
             await admin.list_topics()
 
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: .*; \d+ tries in (59|60)\d{3} ms"):
-        run_stepped(ask())
+        run_stepped(query())
 
 
 def test_answers_that_pass_are_asked_for_again() -> None:
@@ -107,7 +107,7 @@ def test_an_answer_that_does_not_pass_is_raised_at_once() -> None:
     with ScriptedBroker(faults=faults) as broker, Admin(broker.bootstrap_servers, QUICK) as admin:
         with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
             admin.list_offsets({T0: LATEST})
-        assert broker.asked[LIST_OFFSETS] == 1
+        assert broker.requested[LIST_OFFSETS] == 1
 
 
 def test_a_producer_id_is_asked_for_until_it_comes() -> None:
@@ -117,11 +117,11 @@ def test_a_producer_id_is_asked_for_until_it_comes() -> None:
 
 
 def test_a_leader_that_stays_away_is_reported_with_how_long_it_was_asked() -> None:
-    async def ask() -> None:
+    async def query() -> None:
         raise BrokerError.of("h:1", "topic 't' partition 0", NOT_LEADER, None)
 
     with pytest.raises(BrokerError, match=r"NOT_LEADER.*; \d+ tries in (59|60)\d{3} ms \(default") as refused:
-        run_stepped(retry(SETTINGS, ask))
+        run_stepped(retry(SETTINGS, query))
     assert refused.value.code == NOT_LEADER
 
 

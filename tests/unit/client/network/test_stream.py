@@ -37,18 +37,18 @@ def tls_of(**properties: Any) -> native.ClientTls:
 
 @asynccontextmanager
 async def echo(
-    directory: Path, certificate: Certificate, asks: Authority | None = None, newest: ssl.TLSVersion | None = None
+    directory: Path, certificate: Certificate, queries: Authority | None = None, newest: ssl.TLSVersion | None = None
 ) -> AsyncIterator[int]:
-    """A server that sends back what it gets, at a port of 127.0.0.1; `asks` for client certificates of an authority."""
+    """A server that sends back what it gets, at a port of 127.0.0.1; `queries`: for clients' certificates."""
     store = directory / "server.pem"
     store.write_text(certificate.key + certificate.certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(store)
     if newest is not None:
         context.maximum_version = newest
-    if asks is not None:
+    if queries is not None:
         context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(cadata=asks.pem)
+        context.load_verify_locations(cadata=queries.pem)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -135,7 +135,7 @@ async def test_the_client_shows_its_certificate(authority: Authority, tmp_path: 
         },
     }[form]
     trust = {"ssl.truststore.certificates": authority.pem}
-    async with echo(tmp_path, authority.issue("server"), asks=authority) as port:
+    async with echo(tmp_path, authority.issue("server"), queries=authority) as port:
         assert await exchanged(port, tls_of(**trust, **shown))
 
 

@@ -77,7 +77,7 @@ async def test_no_send_takes_a_thread() -> None:
 
 async def test_a_send_that_is_cancelled_while_it_waits_sends_nothing_and_holds_nobody_up() -> None:
     with ScriptedBroker() as broker:
-        broker.answers_produce.clear()
+        broker.responds_produce.clear()
         async with AsyncProducer(broker.bootstrap_servers, TIGHT) as producer:
             await producer.send("t", b"0" * 600)
             await producer.send("t", b"1" * 600)
@@ -86,7 +86,7 @@ async def test_a_send_that_is_cancelled_while_it_waits_sends_nothing_and_holds_n
             assert not any(task.done() for task in waiting)
             waiting[0].cancel()
             waiting[2].cancel()
-            broker.answers_produce.set()
+            broker.responds_produce.set()
             outcomes = await asyncio.gather(*waiting, return_exceptions=True)
             assert [type(outcome) is asyncio.CancelledError for outcome in outcomes] == [True, False, True, False]
             await producer.flush()

@@ -368,9 +368,9 @@ def test_what_follows_a_refused_batch_is_sent_under_a_new_identity() -> None:
     with ScriptedBroker([0, TOO_LARGE]) as broker:
         with Producer(broker.bootstrap_servers, {**QUICK, "batch.size": 100}) as producer:
             producer.send("t", b"0" * 90).result()
-            broker.answers_produce.clear()
+            broker.responds_produce.clear()
             refused, *others = [producer.send("t", b"%d" % number * 90) for number in range(1, 5)]
-            broker.answers_produce.set()
+            broker.responds_produce.set()
             with pytest.raises(BrokerError, match="MESSAGE_TOO_LARGE"):
                 refused.result()
             assert [other.result().offset for other in others] == [1, 2, 3]
@@ -397,4 +397,4 @@ def test_a_refused_identity_is_not_asked_for_without_pause() -> None:
             producer.producer_id()
         for _ in range(20):
             other.send("t", b"x").result()
-        assert broker.asked[INIT_PRODUCER_ID] == 1
+        assert broker.requested[INIT_PRODUCER_ID] == 1

@@ -86,14 +86,14 @@ def places(broker: Broker, topic: str, keys: list[bytes | None], **arguments: An
 
 
 def test_a_function_chooses_among_all_and_available_partitions(broker: Broker) -> None:
-    asked: list[tuple[bytes | None, Sequence[int], Sequence[int]]] = []
+    requested: list[tuple[bytes | None, Sequence[int], Sequence[int]]] = []
 
     def last(key: bytes | None, partitions: Sequence[int], available: Sequence[int]) -> int:
-        asked.append((key, partitions, available))
+        requested.append((key, partitions, available))
         return partitions[-1]
 
     assert places(broker, "chosen", [b"k", None], partitioner=last) == [3, 3]
-    assert asked == [(b"k", [0, 1, 2, 3], [0, 1, 2, 3]), (None, [0, 1, 2, 3], [0, 1, 2, 3])]
+    assert requested == [(b"k", [0, 1, 2, 3], [0, 1, 2, 3]), (None, [0, 1, 2, 3], [0, 1, 2, 3])]
     with Producer(broker.bootstrap_servers, partitioner=last) as producer:
         assert producer.send("chosen", b"v", partition=1).result().partition == 1
 

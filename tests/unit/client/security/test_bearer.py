@@ -33,7 +33,7 @@ def credentials(**properties: Any) -> native.SaslCredentials:
 class TokenServer(http.server.BaseHTTPRequestHandler):
     """Answers the client credentials grant of one client."""
 
-    answer: bytes = b""
+    response: bytes = b""
     status = 200
     seen: list[tuple[str, str]] = []  # noqa: RUF012
 
@@ -43,7 +43,7 @@ class TokenServer(http.server.BaseHTTPRequestHandler):
         self.seen.append((self.headers["Authorization"], body))
         self.send_response(self.status)
         self.end_headers()
-        self.wfile.write(self.answer)
+        self.wfile.write(self.response)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -69,14 +69,14 @@ GRANT = {
 
 def test_a_token_is_fetched_with_the_clients_id_and_secret(server: tuple[str, type[TokenServer]]) -> None:
     url, handler = server
-    handler.answer = json.dumps({"access_token": "e.y.J", "expires_in": 600}).encode()
+    handler.response = json.dumps({"access_token": "e.y.J", "expires_in": 600}).encode()
     made = credentials(**GRANT, **{"sasl.oauthbearer.token.endpoint.url": url})
     assert made.begin("h")[1] == b"n,,\x01auth=Bearer e.y.J\x01\x01"
     assert handler.seen == [("Basic bWU6czNjcmV0", "grant_type=client_credentials&scope=kafka")]
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "words"),
+    ("status", "response", "words"),
     [
         (401, b"{}", "returned 401"),
         (200, b"no json", "no token"),
@@ -85,10 +85,10 @@ def test_a_token_is_fetched_with_the_clients_id_and_secret(server: tuple[str, ty
     ],
 )
 def test_a_server_of_tokens_that_gives_none_is_quoted(
-    server: tuple[str, type[TokenServer]], status: int, answer: bytes, words: str
+    server: tuple[str, type[TokenServer]], status: int, response: bytes, words: str
 ) -> None:
     url, handler = server
-    handler.answer, handler.status = answer, status
+    handler.response, handler.status = response, status
     with pytest.raises(AuthenticationError, match=words) as error:
         credentials(**GRANT, **{"sasl.oauthbearer.token.endpoint.url": url})
     assert "s3cret" not in str(error.value)

@@ -20,17 +20,17 @@ class Scripted:
 
     principal = "alice@REALM"
 
-    def __init__(self, host: str, *answers: bytes) -> None:
-        self._answers = [f"ticket for {host}".encode(), *answers]
+    def __init__(self, host: str, *responses: bytes) -> None:
+        self._responses = [f"ticket for {host}".encode(), *responses]
         self.taken: list[bytes | None] = []
 
     @property
     def stands(self) -> bool:
-        return not self._answers
+        return not self._responses
 
     def initiate(self, token: bytes | None) -> bytes:
         self.taken.append(token)
-        return self._answers.pop(0)
+        return self._responses.pop(0)
 
     def wrap(self, message: bytes) -> bytes:
         return b"signed " + message
@@ -41,9 +41,9 @@ class Scripted:
         return token.removeprefix(b"signed ")
 
 
-def begun(*answers: bytes) -> Any:
+def begun(*responses: bytes) -> Any:
     """A native exchange over a scripted context, behind its first token."""
-    credentials = SaslCredentials.gssapi(build_begin(lambda host: Scripted(host, *answers)))
+    credentials = SaslCredentials.gssapi(build_begin(lambda host: Scripted(host, *responses)))
     assert credentials.mechanism == "GSSAPI"
     exchange, first = credentials.begin("broker")
     assert first == b"ticket for broker"

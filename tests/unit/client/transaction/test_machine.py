@@ -37,12 +37,12 @@ def drive(machine: TransactionMachine, *happened: Any) -> Verdict:
     return verdict
 
 
-def given(code: int = 0, producer_id: int = 7, epoch: int = 3, level: int = 2) -> events.InitAnswered:
-    return events.InitAnswered(code, "words", producer_id, epoch, level)
+def given(code: int = 0, producer_id: int = 7, epoch: int = 3, level: int = 2) -> events.InitCompleted:
+    return events.InitCompleted(code, "words", producer_id, epoch, level)
 
 
-def ended(code: int = 0, producer_id: int = -1, epoch: int = -1, level: int = 0) -> events.EndAnswered:
-    return events.EndAnswered(code, "words", producer_id, epoch, level)
+def ended(code: int = 0, producer_id: int = -1, epoch: int = -1, level: int = 0) -> events.EndCompleted:
+    return events.EndCompleted(code, "words", producer_id, epoch, level)
 
 
 def ready(level: int = 2) -> TransactionMachine:
@@ -170,7 +170,7 @@ def test_what_was_not_answered_may_be_in_the_transaction() -> None:
 def test_what_may_pass_changes_nothing(code: E) -> None:
     for machine, event in (
         (in_state(_S.INITIALIZING), given(code)),
-        (in_transaction(), events.Answered(Request.ADD_PARTITIONS, code, "words")),
+        (in_transaction(), events.Completed(Request.ADD_PARTITIONS, code, "words")),
         (in_state(_S.COMMITTING), ended(code)),
     ):
         before = copy(machine.transaction)
@@ -184,7 +184,7 @@ def test_a_fenced_producer_is_at_its_end_whatever_it_asked(code: int) -> None:
         assert judge(request, code) is Verdict.FATAL
     for machine, event in (
         (in_state(_S.INITIALIZING), given(code)),
-        (in_transaction(), events.Answered(Request.COMMIT_OFFSETS, code, "words")),
+        (in_transaction(), events.Completed(Request.COMMIT_OFFSETS, code, "words")),
         (in_state(_S.COMMITTING), ended(code)),
         (in_state(_S.ABORTING), ended(code)),
     ):

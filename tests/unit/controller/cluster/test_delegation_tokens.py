@@ -67,13 +67,13 @@ def ends(machine: ClusterMachine, event: Event) -> int:
 def test_owner_and_renewers_renew_until_the_longest_life_is_over() -> None:
     machine = ClusterMachine(SETTINGS)
     create(machine)
-    for name, asked, at, until in (
+    for name, requested, at, until in (
         ("alice", -1, 1000, 1000 + DAY),
         ("bob", 1000, 2000, 3000),
         ("bob", 0, 2000, 2000 + DAY),
         ("bob", 9 * DAY, 2000, 2000 + DAY),
     ):
-        renewed = step(machine, RenewToken("t", f"User:{name}", asked, at))
+        renewed = step(machine, RenewToken("t", f"User:{name}", requested, at))
         assert renewed.reply == TokenEnd(ErrorCode.NONE, until)
         assert machine.image.delegation_tokens.by_id["t"].expires_ms == until
     for day in range(1, 7):

@@ -15,8 +15,8 @@ QUOTING = "no principal: " + "\U0001f600" * 8_191
 def test_a_message_is_cut_to_what_a_response_can_hold() -> None:
     made = Result(ErrorCode.INVALID_REQUEST, QUOTING)
     assert made.error_message is not None
-    answer = AclCreationResult(error_code=made.error_code, error_message=made.error_message)
-    assert encode(CreateAclsResponse(results=[answer]), 1)
+    response = AclCreationResult(error_code=made.error_code, error_message=made.error_message)
+    assert encode(CreateAclsResponse(results=[response]), 1)
     assert QUOTING.startswith(made.error_message)
 
 

@@ -32,9 +32,9 @@ def image_of(partitions: int) -> MetadataImage:
     return MetadataImage(cluster=ClusterImage(brokers={2: broker}), topics=topics)
 
 
-@pytest.mark.parametrize("asked", [None, [("t", range(LIMIT + 1))]])
-def test_more_elections_than_one_batch_takes_are_refused(asked: list[tuple[str, range]] | None) -> None:
-    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.UNCLEAN, asked), CLUSTER)
+@pytest.mark.parametrize("requested", [None, [("t", range(LIMIT + 1))]])
+def test_more_elections_than_one_batch_takes_are_refused(requested: list[tuple[str, range]] | None) -> None:
+    outcome = elect_leaders(image_of(LIMIT + 1), ElectLeaders(ElectionType.UNCLEAN, requested), CLUSTER)
     assert outcome.records == ()
     assert outcome.reply == Result(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 

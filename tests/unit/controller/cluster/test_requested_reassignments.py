@@ -52,11 +52,11 @@ def image_of(partitions: int, *, adding: tuple[int, ...] = ()) -> MetadataImage:
 
 
 def reassign(partitions: range, replicas: list[int]) -> AlterReassignments:
-    asked = [ReassignablePartition(partition_index=index, replicas=replicas) for index in partitions]
-    return AlterReassignments([ReassignableTopic(name="t", partitions=asked)])
+    requested = [ReassignablePartition(partition_index=index, replicas=replicas) for index in partitions]
+    return AlterReassignments([ReassignableTopic(name="t", partitions=requested)])
 
 
-def answered_partitions(outcome: Outcome[Message, list[ReassignedTopic]]) -> Sequence[ReassignedPartition]:
+def responded_partitions(outcome: Outcome[Message, list[ReassignedTopic]]) -> Sequence[ReassignedPartition]:
     assert isinstance(outcome.reply, list)
     (topic,) = outcome.reply
     assert topic.name == "t"
@@ -66,7 +66,7 @@ def answered_partitions(outcome: Outcome[Message, list[ReassignedTopic]]) -> Seq
 def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
     outcome = alter_reassignments(image_of(LIMIT + 2), reassign(range(LIMIT + 2), [1, 2]), CLUSTER)
     assert len(outcome.records) == LIMIT
-    partitions = answered_partitions(outcome)
+    partitions = responded_partitions(outcome)
     assert Counter(one.error_code for one in partitions) == {ErrorCode.NONE: LIMIT, ErrorCode.POLICY_VIOLATION: 2}
     refused = partitions[-1]
     assert refused.error_message == "Unable to perform excessively large batch operation."
@@ -75,7 +75,7 @@ def test_changes_beyond_what_one_batch_takes_are_refused() -> None:
 def test_what_changes_nothing_is_not_counted() -> None:
     outcome = alter_reassignments(image_of(LIMIT + 1), reassign(range(LIMIT + 1), [1]), CLUSTER)
     assert outcome.records == ()
-    assert {one.error_code for one in answered_partitions(outcome)} == {ErrorCode.NONE}
+    assert {one.error_code for one in responded_partitions(outcome)} == {ErrorCode.NONE}
 
 
 def test_a_listing_changes_nothing_and_names_every_partition_once() -> None:

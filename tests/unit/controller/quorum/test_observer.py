@@ -102,13 +102,13 @@ async def test_a_restart_fetches_only_what_is_new(tmp_path: Path) -> None:
         offset = leader.image.offset + 1
         await create(leader, "b")
         first: list[int] = []
-        answer = listener.answers[FETCH]
+        respond = listener.responses[FETCH]
 
         def noted(request: FetchRequest) -> Any:
             first.append(request.topics[0].partitions[0].fetch_offset)
-            return answer(request)
+            return respond(request)
 
-        listener.answers[FETCH] = noted
+        listener.responses[FETCH] = noted
         async with observing(settings) as observer:
             assert observer.image.offset == -1, "nothing is published before a leader has confirmed it"
             await caught_up(observer, leader)
@@ -125,7 +125,7 @@ async def test_it_follows_another_leader_and_waits_for_one_that_is_not_there(
             await caught_up(observer, leader)
             await first.die()
             await leader.register()
-            await not_leading.until_asked(FETCH, 5)
+            await not_leading.until_requested(FETCH, 5)
             assert caplog.text.count("Failed to fetch the metadata log") == 2
             async with listener_of(leader.controller, port=first.endpoint.port):
                 await caught_up(observer, leader)
@@ -145,7 +145,7 @@ async def test_where_the_log_does_not_reach_back_a_snapshot_comes_first(tmp_path
         await create(leader, "c")
         async with observing(settings_of(tmp_path, listener.endpoint.port)) as observer:
             await caught_up(observer, leader)
-        assert listener.asked[FETCH_SNAPSHOT] > 5, "in pieces of 64 bytes"
+        assert listener.requested[FETCH_SNAPSHOT] > 5, "in pieces of 64 bytes"
         directory = tmp_path / "observer" / DIRECTORY_NAME
         assert [snapshot.end_offset for snapshot in list_snapshots(directory)] == [end_offset]
         async with observing(settings_of(tmp_path, listener.endpoint.port)) as observer:
@@ -208,12 +208,12 @@ async def test_a_node_of_another_cluster_is_not_followed(tmp_path: Path, caplog:
     async with running(tmp_path) as leader, listener_of(leader.controller) as listener:
         settings = settings_of(tmp_path, listener.endpoint.port, cluster_id="other")
         async with observing(settings) as observer:
-            await listener.until_asked(FETCH, 3)
+            await listener.until_requested(FETCH, 3)
             assert observer.image.offset == -1
     assert "rejects the fetch with INCONSISTENT_CLUSTER_ID" in caplog.text
 
 
-def answer(**fields: Any) -> FetchResponse:
+def respond(**fields: Any) -> FetchResponse:
     leader = fields.pop("leader", LeaderIdAndEpoch(leader_id=1, leader_epoch=5))
     partition = PartitionData(current_leader=leader, **fields)
     return FetchResponse(responses=[FetchableTopicResponse(topic="__cluster_metadata", partitions=[partition])])
@@ -229,24 +229,24 @@ LEVEL = encode_record(FeatureLevelRecord(name="group.version", feature_level=1),
 LIES: dict[str, tuple[FetchResponse, str]] = {
     "no partition": (FetchResponse(), "UNKNOWN_SERVER_ERROR"),
     "an unknown error": (FetchResponse(error_code=9999), "error code 9999"),
-    "a corrupt batch": (answer(high_watermark=9, records=batch(0, 1, LEVEL)[:-1] + b"x"), "corrupt"),
-    "half a batch": (answer(high_watermark=9, records=batch(0, 1, LEVEL)[:-1]), "cut short"),
-    "no batch": (answer(high_watermark=9, records=b"nonsense"), "cut short"),
-    "a gap": (answer(high_watermark=9, records=batch(1, 1, LEVEL)), "expected offset 0"),
-    "what is not committed": (answer(high_watermark=0, records=batch(0, 1, LEVEL)), "is not committed"),
+    "a corrupt batch": (respond(high_watermark=9, records=batch(0, 1, LEVEL)[:-1] + b"x"), "corrupt"),
+    "half a batch": (respond(high_watermark=9, records=batch(0, 1, LEVEL)[:-1]), "cut short"),
+    "no batch": (respond(high_watermark=9, records=b"nonsense"), "cut short"),
+    "a gap": (respond(high_watermark=9, records=batch(1, 1, LEVEL)), "expected offset 0"),
+    "what is not committed": (respond(high_watermark=0, records=batch(0, 1, LEVEL)), "is not committed"),
     "an epoch that goes back": (
-        answer(high_watermark=9, records=batch(0, 4, LEVEL) + batch(1, 3, LEVEL)),
+        respond(high_watermark=9, records=batch(0, 4, LEVEL) + batch(1, 3, LEVEL)),
         "is of epoch 3, behind 4",
     ),
-    "an epoch to come": (answer(high_watermark=9, records=batch(0, 6, LEVEL)), "ahead of its leader"),
-    "no record": (answer(high_watermark=9, records=batch(0, 1, b"nonsense")), "frame version"),
+    "an epoch to come": (respond(high_watermark=9, records=batch(0, 6, LEVEL)), "ahead of its leader"),
+    "no record": (respond(high_watermark=9, records=batch(0, 1, b"nonsense")), "frame version"),
     "a record that cannot follow": (
-        answer(high_watermark=9, records=batch(0, 1, bytes.fromhex("01090000") + bytes(16) + b"\0")),
+        respond(high_watermark=9, records=batch(0, 1, bytes.fromhex("01090000") + bytes(16) + b"\0")),
         "",
     ),
-    "an empty snapshot": (answer(snapshot_id=SnapshotId(end_offset=0, epoch=0)), "is offered to a node that has"),
-    "a snapshot that is not there": (answer(snapshot_id=SnapshotId(end_offset=9, epoch=1)), "cannot be fetched"),
-    "no leader": (answer(leader=LeaderIdAndEpoch(), high_watermark=9), "responds as the leader"),
+    "an empty snapshot": (respond(snapshot_id=SnapshotId(end_offset=0, epoch=0)), "is offered to a node that has"),
+    "a snapshot that is not there": (respond(snapshot_id=SnapshotId(end_offset=9, epoch=1)), "cannot be fetched"),
+    "no leader": (respond(leader=LeaderIdAndEpoch(), high_watermark=9), "responds as the leader"),
 }
 
 
@@ -260,22 +260,22 @@ async def test_an_answer_that_cannot_be_of_the_quorum_changes_nothing(
             settings = settings_of(tmp_path, liar.endpoint.port, listener.endpoint.port)
             async with observing(settings) as observer:
                 await caught_up(observer, leader)
-                assert liar.asked[FETCH] >= 1
+                assert liar.requested[FETCH] >= 1
     assert words in caplog.text
 
 
 async def test_a_leader_that_calls_the_log_diverging_costs_the_copy_and_not_the_image(tmp_path: Path) -> None:
-    diverging = answer(diverging_epoch=EpochEndOffset(epoch=1, end_offset=0), high_watermark=1 << 60)
+    diverging = respond(diverging_epoch=EpochEndOffset(epoch=1, end_offset=0), high_watermark=1 << 60)
     async with running(tmp_path) as leader, listener_of(leader.controller) as listener:
         await leader.register()
         settings = settings_of(tmp_path, listener.endpoint.port)
         async with observing(settings) as observer:
             await caught_up(observer, leader)
-            image, honest = observer.image, listener.answers[FETCH]
-            asked = listener.asked[FETCH]
-            listener.answers[FETCH] = lambda _: diverging
+            image, honest = observer.image, listener.responses[FETCH]
+            requested = listener.requested[FETCH]
+            listener.responses[FETCH] = lambda _: diverging
             await create(leader, "a")
-            await listener.until_asked(FETCH, asked + 2)
+            await listener.until_requested(FETCH, requested + 2)
             assert observer.image is image
-            listener.answers[FETCH] = honest
+            listener.responses[FETCH] = honest
             await caught_up(observer, leader)

@@ -103,8 +103,8 @@ def fetch(group: str = "g") -> FetchOffsets:
     return FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=None))
 
 
-def offsets(answer: Any) -> list[int]:
-    return [partition.committed_offset for topic in answer.topics for partition in topic.partitions]
+def offsets(response: Any) -> list[int]:
+    return [partition.committed_offset for topic in response.topics for partition in topic.partitions]
 
 
 async def test_what_one_coordinator_took_the_next_one_knows() -> None:
@@ -149,12 +149,14 @@ async def test_commits_of_one_wake_up_are_one_append_and_are_answered_within_the
     stand = Stand(1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
-    answers: list[Any] = []
+    responses: list[Any] = []
     for number in range(100):
-        stand.groups.submit("g", commit(offset=number)).on_complete(lambda reply, error: answers.append((reply, error)))
+        stand.groups.submit("g", commit(offset=number)).on_complete(
+            lambda reply, error: responses.append((reply, error))
+        )
     stand.groups.step()
-    assert len(answers) == 100
-    assert [error for _, error in answers if error is not None] == []
+    assert len(responses) == 100
+    assert [error for _, error in responses if error is not None] == []
     assert len(stand.logs[0].batches) == 1
     assert offsets(await stand.groups.submit("g", fetch())) == [99]
     await stand.groups.close()
@@ -165,10 +167,10 @@ async def test_records_that_fit_no_batch_fail_their_event_alone() -> None:
     stand.groups.follow(image(1))
     await stand.groups.loaded()
     stand.logs[0].max_batch_bytes = 2000
-    asked = [stand.groups.submit("g", commit(f"g{n}", n, "x" * (3000 if n == 13 else 30))) for n in range(40)]
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert [n for n, reply in enumerate(answers) if isinstance(reply, BaseException)] == [13]
-    assert isinstance(answers[13], UnwritableError)
+    requested = [stand.groups.submit("g", commit(f"g{n}", n, "x" * (3000 if n == 13 else 30))) for n in range(40)]
+    responses = await asyncio.gather(*requested, return_exceptions=True)
+    assert [n for n, reply in enumerate(responses) if isinstance(reply, BaseException)] == [13]
+    assert isinstance(responses[13], UnwritableError)
     for n in range(40):
         assert offsets(await stand.groups.submit("g", fetch(f"g{n}"))) == ([] if n == 13 else [n])
     await stand.groups.close()
@@ -243,8 +245,8 @@ async def test_changed_settings_hold_in_the_shards_that_are_there_and_in_those_t
     stand.groups.follow(image(1, 1))
     await stand.groups.loaded()
     for partition in (0, 1):
-        answer = await stand.groups.submit_to(partition, commit(metadata="too long"))
-        assert [p.error_code for t in answer.topics for p in t.partitions] == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
+        response = await stand.groups.submit_to(partition, commit(metadata="too long"))
+        assert [p.error_code for t in response.topics for p in t.partitions] == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     await stand.groups.close()
 
 
@@ -319,8 +321,8 @@ async def test_a_commit_in_a_transaction_is_an_append_of_its_own_and_carries_its
     stand = Stand(1)
     stand.groups.follow(image(1))
     await stand.groups.loaded()
-    asked = [commit(offset=1), commit_in(guard=11), commit_in(guard=None), commit(offset=2), commit(offset=3)]
-    await asyncio.gather(*(stand.groups.submit("g", event) for event in asked))
+    requested = [commit(offset=1), commit_in(guard=11), commit_in(guard=None), commit(offset=2), commit(offset=3)]
+    await asyncio.gather(*(stand.groups.submit("g", event) for event in requested))
     (log,) = stand.logs.values()
     assert log.guards == [11, None]
     attributes = [int.from_bytes(batch[21:23]) for batch in log.batches]
@@ -335,11 +337,11 @@ async def test_what_the_log_says_of_a_transaction_fails_it_alone_and_changes_not
     stand.groups.follow(image(1))
     await stand.groups.loaded()
     stand.logs[0].refusal = InvalidProducerEpochError("another epoch")
-    asked = [commit(offset=1), commit_in(), commit(offset=2)]
-    replies = [stand.groups.submit("g", event) for event in asked]
+    requested = [commit(offset=1), commit_in(), commit(offset=2)]
+    replies = [stand.groups.submit("g", event) for event in requested]
     replies.append(stand.groups.complete_transaction(0, 7, 2, 1, True))
-    answers = await asyncio.gather(*replies, return_exceptions=True)
-    assert [isinstance(answer, InvalidProducerEpochError) for answer in answers] == [False, True, False, True]
+    responses = await asyncio.gather(*replies, return_exceptions=True)
+    assert [isinstance(response, InvalidProducerEpochError) for response in responses] == [False, True, False, True]
     assert offsets(await stand.groups.submit("g", FetchOffsets(fetch().group, require_stable=True))) == [2]
     await stand.groups.close()
 

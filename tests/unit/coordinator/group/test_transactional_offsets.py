@@ -55,9 +55,9 @@ def decide(machine: GroupMachine, event: Any) -> Any:
 
 def fetched(machine: GroupMachine, *, stable: bool, everything: bool = False) -> list[tuple[int, int]]:
     topics = None if everything else [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-    asked = events.FetchOffsets(OffsetFetchRequestGroup(group_id="g", topics=topics), stable)
-    answer: Any = machine.handle(asked, 1_000).reply
-    return [(it.committed_offset, it.error_code) for topic in answer.topics for it in topic.partitions]
+    requested = events.FetchOffsets(OffsetFetchRequestGroup(group_id="g", topics=topics), stable)
+    response: Any = machine.handle(requested, 1_000).reply
+    return [(it.committed_offset, it.error_code) for topic in response.topics for it in topic.partitions]
 
 
 def test_an_offset_of_a_transaction_is_not_seen_before_it_commits_and_is_unstable_for_those_who_ask() -> None:

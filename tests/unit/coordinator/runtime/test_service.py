@@ -39,9 +39,9 @@ async def test_while_it_loads_it_refuses_and_afterwards_it_answers() -> None:
     stand, go_on = Counting(logs={0: MemoryLog(1), 1: MemoryLog(2)}, partitions=2), threading.Event()
     stand.logs[0].before_read = lambda: go_on.wait(60)
     stand.runtime.follow(image(1, 2))
-    for ask in (lambda: stand.runtime.submit("0", Total()), lambda: stand.runtime.submit_to(0, Total())):
+    for query in (lambda: stand.runtime.submit("0", Total()), lambda: stand.runtime.submit_to(0, Total())):
         with pytest.raises(CoordinatorLoadInProgressError):
-            ask()
+            query()
     with pytest.raises(CoordinatorLoadInProgressError):
         await stand.runtime.submit_all(Total())
     with pytest.raises(NotCoordinatorError):
@@ -157,11 +157,11 @@ async def test_a_log_that_is_opened_later_is_loaded_then() -> None:
 async def test_what_one_step_handles_is_one_append_and_is_answered_within_it() -> None:
     stand = Counting()
     await stand.elected(1)
-    answers: list[Any] = []
+    responses: list[Any] = []
     for _ in range(100):
-        stand.runtime.submit("0", Add(1)).on_complete(lambda reply, error: answers.append((reply, error)))
+        stand.runtime.submit("0", Add(1)).on_complete(lambda reply, error: responses.append((reply, error)))
     stand.runtime.step()
-    assert answers == [(number, None) for number in range(1, 101)]
+    assert responses == [(number, None) for number in range(1, 101)]
     assert (stand.logs[0].appends, stand.logs[0].numbers) == (1, [1] * 100)
     assert stand.appended == [[1] * 100]
     await stand.runtime.close()
@@ -228,9 +228,9 @@ async def test_records_that_cannot_be_encoded_fail_their_event_alone(
     stand = Counting()
     await stand.elected(1)
     replies = [stand.runtime.submit("0", Add(2**70 if number == 13 else 1)) for number in range(40)]
-    answers = await asyncio.gather(*replies, return_exceptions=True)
-    assert isinstance(answers.pop(13), UnwritableError)
-    assert answers == list(range(1, 40))
+    responses = await asyncio.gather(*replies, return_exceptions=True)
+    assert isinstance(responses.pop(13), UnwritableError)
+    assert responses == list(range(1, 40))
     assert stand.logs[0].numbers == [1] * 39
     assert "Failed to encode records of __counts-0" in caplog.text
     await stand.runtime.close()
@@ -291,21 +291,21 @@ async def test_a_reply_leaves_when_what_was_appended_is_committed() -> None:
     await stand.elected(1)
     log = stand.logs[0]
     log.synced = 0
-    answers: list[Any] = []
-    stand.runtime.submit("0", Add(1)).on_complete(lambda reply, _: answers.append(reply))
+    responses: list[Any] = []
+    stand.runtime.submit("0", Add(1)).on_complete(lambda reply, _: responses.append(reply))
     stand.runtime.step()
     for _ in range(2):
-        stand.runtime.submit("0", Add(1)).on_complete(lambda reply, _: answers.append(reply))
+        stand.runtime.submit("0", Add(1)).on_complete(lambda reply, _: responses.append(reply))
     stand.runtime.step()
-    assert (answers, log.appends) == ([], 1), "one append at a time: what comes meanwhile is the next one"
+    assert (responses, log.appends) == ([], 1), "one append at a time: what comes meanwhile is the next one"
     log.synced = log.log_end_offset
     stand.commits.append_settled(log.tickets.pop())
-    assert answers == [1]
+    assert responses == [1]
     stand.runtime.step()
-    assert (answers, log.appends) == ([1], 2)
+    assert (responses, log.appends) == ([1], 2)
     log.synced = log.log_end_offset
     stand.commits.append_settled(log.tickets.pop())
-    assert answers == [1, 2, 3]
+    assert responses == [1, 2, 3]
     await stand.runtime.close()
 
 

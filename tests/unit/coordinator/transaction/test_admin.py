@@ -11,17 +11,17 @@ from tests.support.transactions import FRESH, Coordinator
 
 
 def listed(one: Coordinator, **filters: object) -> list[str]:
-    asked_for = TransactionFilter(**filters)  # type: ignore[arg-type]
-    known, now = one.ask(ListTransactions())
-    return [name for name, metadata in known if asked_for.lets_through(name, metadata, now)]
+    requested = TransactionFilter(**filters)  # type: ignore[arg-type]
+    known, now = one.query(ListTransactions())
+    return [name for name, metadata in known if requested.lets_through(name, metadata, now)]
 
 
 def test_what_is_known_is_described_and_nothing_else() -> None:
     one = Coordinator()
     one.init()
-    assert one.ask(DescribeTransaction("t")) == one.known()
+    assert one.query(DescribeTransaction("t")) == one.known()
     with pytest.raises(TransactionalIdNotFoundError):
-        one.ask(DescribeTransaction("u"))
+        one.query(DescribeTransaction("u"))
 
 
 def test_every_filter_narrows_the_list() -> None:

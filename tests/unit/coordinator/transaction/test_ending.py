@@ -141,13 +141,13 @@ def test_a_producer_goes_on_after_each_end() -> None:
 def test_a_completion_that_is_known_or_of_another_end_changes_nothing() -> None:
     one = Coordinator()
     one.add(one.init())
-    one.ask(CompleteTransaction("t", ProducerIdentity(FRESH, 0)))
+    one.query(CompleteTransaction("t", ProducerIdentity(FRESH, 0)))
     assert one.known().state is S.ONGOING
     one.end((FRESH, 0))
-    one.ask(CompleteTransaction("t", ProducerIdentity(FRESH, 0)))
+    one.query(CompleteTransaction("t", ProducerIdentity(FRESH, 0)))
     assert one.known().state is S.PREPARE_COMMIT
     one.complete()
     before = len(one.records)
-    one.ask(CompleteTransaction("t", ProducerIdentity(FRESH, 1)))
-    one.ask(CompleteTransaction("unknown", ProducerIdentity(FRESH, 1)))
+    one.query(CompleteTransaction("t", ProducerIdentity(FRESH, 1)))
+    one.query(CompleteTransaction("unknown", ProducerIdentity(FRESH, 1)))
     assert (one.known().state, len(one.records)) == (S.COMPLETE_COMMIT, before)

@@ -160,7 +160,7 @@ class Stand:
             work()
         self.turn()
 
-    def answer(self, **codes: ErrorCode) -> None:
+    def respond(self, **codes: ErrorCode) -> None:
         """Answer the oldest request; `a0` is the code of partition a-0, those that are not named are written."""
         _broker, request, reply = self.sent.pop(0)
         markers = [
@@ -210,9 +210,9 @@ def test_each_leader_gets_the_markers_of_its_partitions_and_the_end_is_noted_aft
     (marker,) = stand.sent[0][1].markers
     assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (7, 4, 9)
     assert (marker.transaction_result, marker.transaction_version) == (True, 2)
-    stand.answer()
+    stand.respond()
     assert stand.completed == []
-    stand.answer()
+    stand.respond()
     assert [(partition, event.transactional_id, event.identity) for partition, event, _ in stand.completed] == [
         (SHARD, "t", (7, 4))
     ]
@@ -227,9 +227,9 @@ def test_partitions_without_their_marker_are_known_until_the_end_is_noted() -> N
     stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
     assert stand.markers.without_marker(SHARD, "t") == {("a", 0), ("a", 1)}
     first, _, _ = stand.sent[0]
-    stand.answer()
+    stand.respond()
     assert stand.markers.without_marker(SHARD, "t") == {("a", 2 - first)}
-    stand.answer()
+    stand.respond()
     assert stand.markers.without_marker(SHARD, "t") == frozenset()
     stand.finish()
     assert stand.markers.without_marker(SHARD, "t") is None
@@ -273,7 +273,7 @@ def test_what_comes_while_a_broker_is_asked_is_one_request() -> None:
     stand.commit(prepared("u", 8, ("a", 0)))
     stand.commit(prepared("v", 9, ("a", 1)))
     assert len(stand.sent) == 1
-    stand.answer()
+    stand.respond()
     assert stand.to() == [(1, [(8, "a", [0]), (9, "a", [1])])]
 
 
@@ -281,21 +281,21 @@ def test_a_large_transaction_is_cut() -> None:
     stand = Stand({"a": [1] * (MAX_PARTITIONS + 1)})
     stand.commit(prepared("t", 7, *(("a", index) for index in range(MAX_PARTITIONS + 1))))
     assert len(stand.to()[0][1][0][2]) == MAX_PARTITIONS
-    stand.answer()
+    stand.respond()
     assert stand.to() == [(1, [(7, "a", [MAX_PARTITIONS])])]
-    stand.answer()
+    stand.respond()
     assert len(stand.completed) == 1
 
 
 def test_what_failed_goes_to_the_leader_of_then() -> None:
     stand = Stand({"a": [1, 1]})
     stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
-    stand.answer(a1=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    stand.respond(a1=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (stand.sent, stand.completed) == ([], [])
     stand.image = image({"a": [1, 2]})
     stand.ring()
     assert stand.to() == [(2, [(7, "a", [1])])]
-    stand.answer()
+    stand.respond()
     assert len(stand.completed) == 1
 
 
@@ -318,7 +318,7 @@ def test_an_answer_without_the_marker_is_none() -> None:
 def test_an_error_that_nobody_foresaw_is_logged_and_tried_again(caplog: Any) -> None:
     stand = Stand({"a": [1]})
     stand.commit(prepared("t", 7, ("a", 0)))
-    stand.answer(a0=ErrorCode.CORRUPT_MESSAGE)
+    stand.respond(a0=ErrorCode.CORRUPT_MESSAGE)
     assert "Failed to write the marker of t to a-0: CORRUPT_MESSAGE" in caplog.text
     stand.ring()
     assert len(stand.sent) == 1
@@ -341,7 +341,7 @@ def test_a_deleted_topic_needs_no_marker() -> None:
     stand.commit(prepared("t", 7, ("a", 0), ("gone", 0), ("a", 5)))
     assert stand.to() == [(1, [(7, "a", [0])])]
     stand.image = image({})
-    stand.answer(a0=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    stand.respond(a0=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     stand.ring()
     assert len(stand.completed) == 1
 
@@ -349,9 +349,9 @@ def test_a_deleted_topic_needs_no_marker() -> None:
 def test_a_fenced_coordinator_says_no_more(caplog: Any) -> None:
     stand = Stand({"a": [1, 2]})
     stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
-    stand.answer(a0=ErrorCode.TRANSACTION_COORDINATOR_FENCED, a1=ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+    stand.respond(a0=ErrorCode.TRANSACTION_COORDINATOR_FENCED, a1=ErrorCode.TRANSACTION_COORDINATOR_FENCED)
     assert "TRANSACTION_COORDINATOR_FENCED" in caplog.text
-    stand.answer()
+    stand.respond()
     assert (stand.completed, stand.markers.pending()) == ([], 0)
 
 
@@ -360,7 +360,7 @@ def test_after_a_resignation_nothing_is_sent_or_completed() -> None:
     stand.commit(prepared("t", 7, ("a", 0)))
     stand.commit(prepared("u", 8, ("a", 1)))
     stand.markers.resigned(SHARD)
-    stand.answer()
+    stand.respond()
     stand.ring()
     assert (stand.sent, stand.completed, stand.markers.pending()) == ([], [], 0)
 
@@ -368,7 +368,7 @@ def test_after_a_resignation_nothing_is_sent_or_completed() -> None:
 def test_a_completion_that_could_not_be_committed_is_handed_in_again() -> None:
     stand = Stand({"a": [1]})
     stand.commit(prepared("t", 7, ("a", 0)))
-    stand.answer()
+    stand.respond()
     stand.completed.pop()[2](None, CoordinatorNotAvailableError("too few replicas"))
     stand.ring()
     assert len(stand.completed) == 1
@@ -379,7 +379,7 @@ def test_a_completion_that_could_not_be_committed_is_handed_in_again() -> None:
 def test_the_next_transaction_of_a_producer_is_sent_whatever_becomes_of_the_last_completion() -> None:
     stand = Stand({"a": [1]})
     stand.commit(prepared("t", 7, ("a", 0)))
-    stand.answer()
+    stand.respond()
     stand.commit(prepared("t", 7, ("a", 0), commit=False))
     stand.finish()
     assert stand.markers.pending() == 1
@@ -391,9 +391,9 @@ def test_no_producer_is_twice_in_a_request() -> None:
     stand.commit(prepared("other", 6, ("a", 0)))
     stand.markers.committed(4, 9, [prepared("t", 7, ("a", 0))])
     stand.commit(prepared("t", 7, ("a", 0), commit=False))
-    stand.answer()
+    stand.respond()
     assert [len(markers) for _, markers in stand.to()] == [1]
-    stand.answer()
+    stand.respond()
     assert [len(markers) for _, markers in stand.to()] == [1]
 
 
@@ -406,7 +406,7 @@ def test_own_partitions_get_their_markers_without_a_request() -> None:
     assert (sorted(one.partitions), one[1:]) == ([("a", 0), ("a", 2)], (7, 4, True, 9, 2))
     own.settle()
     assert stand.completed == []
-    stand.answer()
+    stand.respond()
     assert len(stand.completed) == 1
 
 
@@ -439,7 +439,7 @@ def test_own_partitions_that_failed_go_to_the_leader_of_then() -> None:
     stand.image = image({"a": [2, 2]})
     stand.ring()
     assert stand.to() == [(2, [(7, "a", [moved[1]])])]
-    stand.answer()
+    stand.respond()
     assert len(stand.completed) == 1
 
 

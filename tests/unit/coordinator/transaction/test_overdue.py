@@ -13,25 +13,25 @@ def test_a_transaction_is_aborted_once_it_was_open_for_longer_than_its_timeout()
     one = Coordinator()
     one.add(one.init(timeout_ms=100))
     one.now += 100
-    assert one.ask(AbortTimedOut()) == ([], [], False)
+    assert one.query(AbortTimedOut()) == ([], [], False)
     one.now += 1
-    assert one.ask(AbortTimedOut()) == (["t"], [], False)
+    assert one.query(AbortTimedOut()) == (["t"], [], False)
     assert (one.known().state, one.known().producer_epoch) == (TransactionState.PREPARE_ABORT, 1)
-    assert one.ask(AbortTimedOut()) == ([], [], False)
+    assert one.query(AbortTimedOut()) == ([], [], False)
 
 
 def test_what_is_not_open_is_never_open_for_too_long() -> None:
     one = Coordinator()
     had = one.init(timeout_ms=1)
     one.now += 10
-    assert one.ask(AbortTimedOut()).aborted == []
+    assert one.query(AbortTimedOut()).aborted == []
     one.add(had)
     one.end(had)
     one.now += 10
-    assert one.ask(AbortTimedOut()).aborted == []
+    assert one.query(AbortTimedOut()).aborted == []
     one.put(state=TransactionState.ONGOING, timeout_ms=NEVER_MS)
     one.now += NEVER_MS * 2
-    assert one.ask(AbortTimedOut()).aborted == []
+    assert one.query(AbortTimedOut()).aborted == []
 
 
 def test_a_producer_with_its_last_epoch_is_fenced_with_a_fresh_producer_id() -> None:
@@ -39,8 +39,8 @@ def test_a_producer_with_its_last_epoch_is_fenced_with_a_fresh_producer_id() -> 
     one.put(producer_epoch=MAX_EPOCH - 1, timeout_ms=100)
     one.add((FRESH, MAX_EPOCH - 1))
     one.now += 101
-    assert one.ask(AbortTimedOut()) == ([], ["t"], False)
-    assert one.ask(AbortTimedOut((("t", 2000),))) == (["t"], [], False)
+    assert one.query(AbortTimedOut()) == ([], ["t"], False)
+    assert one.query(AbortTimedOut((("t", 2000),))) == (["t"], [], False)
     one.complete()
     assert (one.known().producer_id, one.known().producer_epoch) == (2000, 0)
 
@@ -51,9 +51,9 @@ def test_many_are_aborted_some_at_a_time() -> None:
     for number in range(MOST_AT_ONCE):
         one.machine.state.put(f"t{number}", one.known())
     one.now += 2
-    found = one.ask(AbortTimedOut())
+    found = one.query(AbortTimedOut())
     assert (len(found.aborted), found.are_more) == (MOST_AT_ONCE, True)
-    found = one.ask(AbortTimedOut())
+    found = one.query(AbortTimedOut())
     assert (len(found.aborted), found.are_more) == (1, False)
 
 
@@ -64,7 +64,7 @@ def test_a_transactional_id_is_forgotten_when_it_has_had_no_transaction_for_long
     outcome = one.machine.handle(ExpireTransactionalIds(), one.now)
     assert (outcome.records, [timer.deadline_ms for timer in outcome.timers]) == ((), [one.now + 50])
     one.now += 1
-    one.ask(ExpireTransactionalIds())
+    one.query(ExpireTransactionalIds())
     assert one.machine.entries() == 0
     assert one.init(had=had, fresh_id=2000) == (2000, 0)
 
@@ -74,10 +74,10 @@ def test_an_open_or_prepared_transaction_keeps_its_transactional_id() -> None:
     had = one.init()
     one.add(had)
     one.now += 10_000
-    one.ask(ExpireTransactionalIds())
+    one.query(ExpireTransactionalIds())
     one.end(had)
     one.now += 10_000
-    one.ask(ExpireTransactionalIds())
+    one.query(ExpireTransactionalIds())
     assert one.machine.entries() == 1
 
 

@@ -35,12 +35,12 @@ def test_a_wrong_producer_is_refused(event: type) -> None:
     more = (2,) if event is AddPartitions else ()
     before = len(one.records)
     with pytest.raises(InvalidProducerIdMappingError):
-        one.ask(event("unknown", ProducerIdentity(FRESH, 0), PARTITIONS, *more))
+        one.query(event("unknown", ProducerIdentity(FRESH, 0), PARTITIONS, *more))
     with pytest.raises(InvalidProducerIdMappingError):
-        one.ask(event("t", ProducerIdentity(FRESH + 1, 0), PARTITIONS, *more))
+        one.query(event("t", ProducerIdentity(FRESH + 1, 0), PARTITIONS, *more))
     for epoch in (-1, 1):
         with pytest.raises(ProducerFencedError):
-            one.ask(event("t", ProducerIdentity(FRESH, epoch), PARTITIONS, *more))
+            one.query(event("t", ProducerIdentity(FRESH, epoch), PARTITIONS, *more))
     assert len(one.records) == before
 
 
@@ -52,7 +52,7 @@ def test_until_the_markers_are_written_nothing_is_added_or_verified(commit: bool
     with pytest.raises(ConcurrentTransactionsError):
         one.add(had)
     with pytest.raises(ConcurrentTransactionsError):
-        one.ask(VerifyPartitions("t", had, PARTITIONS))
+        one.query(VerifyPartitions("t", had, PARTITIONS))
     one.complete()
     one.add(had)
     assert one.known().state is TransactionState.ONGOING
@@ -62,8 +62,8 @@ def test_each_partition_is_verified_by_itself() -> None:
     one = Coordinator()
     had = one.init()
     one.add(had, 0)
-    asked = frozenset({("a", 0), ("a", 1)})
-    assert one.ask(VerifyPartitions("t", had, asked)) == {
+    requested = frozenset({("a", 0), ("a", 1)})
+    assert one.query(VerifyPartitions("t", had, requested)) == {
         ("a", 0): ErrorCode.NONE,
         ("a", 1): ErrorCode.TRANSACTION_ABORTABLE,
     }
@@ -71,4 +71,4 @@ def test_each_partition_is_verified_by_itself() -> None:
 
 def test_a_transaction_that_has_not_begun_has_no_partition() -> None:
     one = Coordinator()
-    assert one.ask(VerifyPartitions("t", one.init(), PARTITIONS)) == {("a", 0): ErrorCode.TRANSACTION_ABORTABLE}
+    assert one.query(VerifyPartitions("t", one.init(), PARTITIONS)) == {("a", 0): ErrorCode.TRANSACTION_ABORTABLE}

@@ -147,7 +147,7 @@ class Stand:
             open_log=lambda _index: self.log,
             commits=self.commits,
             fresh_ids=FreshIds(lambda: next(self.ids, None), self._refill),
-            ask_broker=self._write_markers,
+            query_broker=self._write_markers,
             own=own,
             clock=self.clock,
         )
@@ -239,10 +239,10 @@ async def test_markers_wait_until_the_decision_is_committed() -> None:
     log = LateLog(commits)
     stand = Stand(log, commits)
     await stand.begin()
-    asking = asyncio.ensure_future(stand.init())
+    querying = asyncio.ensure_future(stand.init())
     await turns_until(lambda: len(log.waiting) == 1)
     log.settle_all()
-    had = await asking
+    had = await querying
     adding = asyncio.ensure_future(stand.add(had))
     await turns_until(lambda: len(log.waiting) == 1)
     log.settle_all()
@@ -372,10 +372,10 @@ async def test_own_partitions_learn_of_a_transaction_when_it_is_committed() -> N
     log = LateLog(commits)
     stand = Stand(log, commits, own=own)
     await stand.begin(epoch=3)
-    asking = asyncio.ensure_future(stand.init())
+    querying = asyncio.ensure_future(stand.init())
     await turns_until(lambda: len(log.waiting) == 1)
     log.settle_all()
-    had = await asking
+    had = await querying
     event = AddPartitions("t", had, PARTITIONS, 0)
     added = stand.transactions.add(event)
     ended = stand.transactions.submit_with_id(EndTransaction("t", had, commit=True, client_version=2))

@@ -17,20 +17,20 @@ DEFAULT = parse_local_rules(["DEFAULT"])
 class Scripted:
     """A context that answers the tokens of a list, and stands after the last; what it signs begins with `signed `."""
 
-    def __init__(self, *answers: bytes, initiator: str = "alice@REALM", realm: str = "REALM") -> None:
-        self._answers = list(answers)
+    def __init__(self, *responses: bytes, initiator: str = "alice@REALM", realm: str = "REALM") -> None:
+        self._responses = list(responses)
         self.taken: list[bytes] = []
         self.initiator, self.realm = initiator, realm
 
     @property
     def stands(self) -> bool:
-        return not self._answers
+        return not self._responses
 
     def accept(self, token: bytes) -> bytes:
         self.taken.append(token)
         if token == b"rubbish":
             raise ContextError("Invalid token was supplied")
-        return self._answers.pop(0)
+        return self._responses.pop(0)
 
     def wrap(self, message: bytes) -> bytes:
         return b"signed " + message

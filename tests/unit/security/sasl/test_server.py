@@ -41,7 +41,7 @@ class Server:
             builder=builder,
         )
 
-    def answer(self, client: Client, token: bytes) -> Authenticated:
+    def respond(self, client: Client, token: bytes) -> Authenticated:
         """The answer to a token that needs no thread."""
         outcome = self.sasl.authenticate(client, token)
         assert isinstance(outcome, Authenticated)
@@ -49,7 +49,7 @@ class Server:
 
     def log_in(self, client: Client, token: bytes = ALICE, mechanism: str = "PLAIN") -> ErrorCode:
         begun = self.sasl.handshake(client, mechanism)
-        return begun.error_code or self.answer(client, token).error_code
+        return begun.error_code or self.respond(client, token).error_code
 
 
 def test_a_proof_is_said_to_the_data_plane_and_then_forgotten() -> None:
@@ -61,18 +61,18 @@ def test_a_proof_is_said_to_the_data_plane_and_then_forgotten() -> None:
 
 def test_a_mechanism_that_the_listener_has_not_is_answered_with_those_that_it_has() -> None:
     server = Server()
-    answer = server.sasl.handshake(Client(), "GSSAPI")
-    assert answer == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, MECHANISMS, True)
+    response = server.sasl.handshake(Client(), "GSSAPI")
+    assert response == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, MECHANISMS, True)
     assert server.sasl.handshake(Client(listener="OTHER"), "PLAIN").error_code is ErrorCode.ILLEGAL_SASL_STATE
 
 
 def test_a_refused_client_begins_from_nothing() -> None:
     server = Server()
     server.sasl.handshake(Client(), "PLAIN")
-    answer = server.answer(Client(), b"\0alice\0wrong")
-    assert answer.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert answer.fails
-    assert server.answer(Client(), ALICE) == (ErrorCode.ILLEGAL_SASL_STATE, None, b"", 0, True)
+    response = server.respond(Client(), b"\0alice\0wrong")
+    assert response.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert response.fails
+    assert server.respond(Client(), ALICE) == (ErrorCode.ILLEGAL_SASL_STATE, None, b"", 0, True)
     assert server.proved == []
     assert len(server.sasl) == 0
 
@@ -80,8 +80,8 @@ def test_a_refused_client_begins_from_nothing() -> None:
 def test_words_that_a_mechanism_does_not_choose_say_nothing() -> None:
     server = Server()
     server.sasl.handshake(Client(), "SCRAM-SHA-256")
-    answer = server.answer(Client(), b"rubbish")
-    assert answer.error_message == (
+    response = server.respond(Client(), b"rubbish")
+    assert response.error_message == (
         "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
     )
 
@@ -90,7 +90,7 @@ def test_a_second_handshake_during_an_exchange_ends_the_connection() -> None:
     server = Server()
     server.sasl.handshake(Client(), "PLAIN")
     assert server.sasl.handshake(Client(), "PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, (), True)
-    assert server.answer(Client(), ALICE).fails
+    assert server.respond(Client(), ALICE).fails
 
 
 def test_the_state_of_a_connection_goes_with_it() -> None:
@@ -107,9 +107,9 @@ def test_who_need_not_authenticate_again_may_not() -> None:
     server, proved = Server(), Client(principal=("User", "alice"))
     server.log_in(Client())
     assert server.sasl.handshake(proved, "PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, (), False)
-    answer = server.answer(proved, ALICE)
-    assert answer.error_message == "SaslAuthenticate request received after successful authentication"
-    assert not answer.fails
+    response = server.respond(proved, ALICE)
+    assert response.error_message == "SaslAuthenticate request received after successful authentication"
+    assert not response.fails
 
 
 def test_a_session_is_proved_again_by_the_same_principal_once_in_a_second() -> None:
@@ -123,9 +123,9 @@ def test_a_session_is_proved_again_by_the_same_principal_once_in_a_second() -> N
     assert [lifetime for _, _, lifetime in server.proved] == [60_000] * 3
     server.now += 1000
     server.sasl.handshake(proved, "PLAIN")
-    answer = server.answer(proved, BOB)
-    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
-    assert answer.fails
+    response = server.respond(proved, BOB)
+    assert response.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert response.fails
     assert len(server.proved) == 3
 
 
@@ -133,11 +133,11 @@ def test_a_session_is_proved_again_by_the_same_mechanism() -> None:
     server, proved = Server(max_reauth_ms=60_000), Client(principal=("User", "alice"))
     server.log_in(Client())
     assert server.sasl.handshake(proved, "SCRAM-SHA-256").error_code is ErrorCode.NONE
-    answer = server.answer(proved, b"n,,n=alice,r=x")
-    assert answer.error_message == (
+    response = server.respond(proved, b"n,,n=alice,r=x")
+    assert response.error_message == (
         "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
     )
-    assert answer.fails
+    assert response.fails
 
 
 def test_changed_settings_hold_from_the_next_handshake_on() -> None:
@@ -149,16 +149,16 @@ def test_changed_settings_hold_from_the_next_handshake_on() -> None:
 
 
 def test_a_builder_of_ones_own_says_who_has_proved_a_name() -> None:
-    asked: list[Proof] = []
+    requested: list[Proof] = []
 
     def build(proof: Proof) -> Principal:
-        asked.append(proof)
+        requested.append(proof)
         return Principal("Group", "readers")
 
     server = Server(builder=build)
     assert server.log_in(Client()) is ErrorCode.NONE
     assert server.proved == [(1, Principal("Group", "readers"), None)]
-    assert asked == [Proof("IN", "192.0.2.1", "PLAIN", "alice")]
+    assert requested == [Proof("IN", "192.0.2.1", "PLAIN", "alice")]
 
 
 def test_a_builder_is_asked_of_who_has_proved_something_only() -> None:
@@ -176,9 +176,9 @@ def test_whom_a_builder_fails_at_is_refused_without_its_words() -> None:
 
     server = Server(builder=build)
     assert server.sasl.handshake(Client(), "PLAIN").error_code is ErrorCode.NONE
-    answer = server.answer(Client(), ALICE)
-    assert (answer.error_code, answer.fails) == (ErrorCode.SASL_AUTHENTICATION_FAILED, True)
-    assert "x:Y" not in (answer.error_message or "")
+    response = server.respond(Client(), ALICE)
+    assert (response.error_code, response.fails) == (ErrorCode.SASL_AUTHENTICATION_FAILED, True)
+    assert "x:Y" not in (response.error_message or "")
     assert server.proved == []
     assert len(server.sasl) == 0
 
@@ -190,7 +190,7 @@ def test_a_builder_makes_nobody_another_while_the_connection_lasts() -> None:
     assert server.log_in(Client()) is ErrorCode.NONE
     again = Client(principal=("Group", "readers"))
     assert server.sasl.handshake(again, "PLAIN").error_code is ErrorCode.NONE
-    answer = server.answer(again, ALICE)
-    assert answer.error_message == (
+    response = server.respond(again, ALICE)
+    assert response.error_message == (
         "Cannot change principals during re-authentication from Group.readers: Group.writers"
     )

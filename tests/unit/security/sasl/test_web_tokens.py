@@ -136,17 +136,17 @@ class Issuer:
     """Keys that come when they are asked for, by a clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, source: KeySource) -> None:
-        self.asked = 0
+        self.requested = 0
         self.now = 0.0
         self.keys: dict[str | None, dict[str, Any]] | None = {"r": {"kty": "RSA"}}
         monkeypatch.setattr(web_tokens, "read_keys", self._read)
         self.store = Keys(source, lambda: self.now)
-        self.answers = threading.Event()
-        self.answers.set()
+        self.responses = threading.Event()
+        self.responses.set()
 
     def _read(self, _source: KeySource) -> dict[str | None, dict[str, Any]]:
-        self.asked += 1
-        assert self.answers.wait(60)
+        self.requested += 1
+        assert self.responses.wait(60)
         if self.keys is None:
             raise OSError("nobody there")
         return self.keys
@@ -154,13 +154,13 @@ class Issuer:
     def has(self, key_id: str) -> bool:
         """Whether a key is found, among those that are there by then; what asks for keys meanwhile has ended."""
         if self.store._keys is not None:
-            self.answers.clear()
+            self.responses.clear()
         try:
             self.store.find(key_id)
         except TokenError:
             return False
         finally:
-            self.answers.set()
+            self.responses.set()
             end = time.monotonic() + 60
             while self.store._fetch is not None:
                 assert time.monotonic() < end
@@ -172,15 +172,15 @@ def test_unknown_keys_have_the_issuer_asked_once_in_a_minute(
 ) -> None:
     issuer = Issuer(monkeypatch, source)
     assert issuer.has("r")
-    assert issuer.asked == 1
+    assert issuer.requested == 1
     for number in range(1000):
         assert not issuer.has(f"unknown-{number}")
-    assert issuer.asked == 2
+    assert issuer.requested == 2
     issuer.now = 61
     issuer.keys = {"r": {"kty": "RSA"}, "new": {"kty": "EC"}}
     assert not issuer.has("new"), "it is refused until the keys are there"
     assert issuer.has("new")
-    assert issuer.asked == 3
+    assert issuer.requested == 3
 
 
 def test_old_keys_are_taken_until_there_are_newer_ones(monkeypatch: pytest.MonkeyPatch, source: KeySource) -> None:
@@ -189,10 +189,10 @@ def test_old_keys_are_taken_until_there_are_newer_ones(monkeypatch: pytest.Monke
     issuer.now, issuer.keys = 3600, None
     for _ in range(10):
         assert issuer.has("r")
-    assert issuer.asked == 2, "a pause follows a failure"
+    assert issuer.requested == 2, "a pause follows a failure"
     issuer.now, issuer.keys = 3601, {"s": {"kty": "EC"}}
     issuer.has("r")
-    assert issuer.asked == 3
+    assert issuer.requested == 3
     assert not issuer.has("r")
     assert issuer.has("s")
 
@@ -205,7 +205,7 @@ def test_an_issuer_that_is_not_there_is_asked_again_after_a_pause(
     for number, pause in enumerate((0.1, 0.2, 0.4), start=1):
         assert not issuer.has("r")
         assert not issuer.has("r")
-        assert issuer.asked == number
+        assert issuer.requested == number
         issuer.now += pause
     issuer.keys = {"r": {"kty": "RSA"}}
     assert issuer.has("r")

@@ -301,13 +301,13 @@ fn after_the_clients_end_answers_still_leave_and_after_both_ends_nothing_turns()
         // Both sides have closed: a call that would send has to return.
         assert!(ends.server.send(b"more", false).is_err());
         assert_eq!(ends.receive(), Ok(true));
-        let mut answer = [0; 6];
+        let mut response = [0; 6];
         ends.until(|ends| !ends.client.wants_write()).unwrap();
-        while ends.client.reader().read(&mut answer).is_err() {
+        while ends.client.reader().read(&mut response).is_err() {
             ends.turn().unwrap();
             assert!(Instant::now() < deadline);
         }
-        assert_eq!(&answer, b"answer");
+        assert_eq!(&response, b"answer");
     }
 }
 
@@ -432,11 +432,11 @@ fn nobody_negotiates_again() {
         // TLS 1.2 responds by a warning (RFC 5246, 7.2.2: no_renegotiation), and there is no second handshake.
         assert_eq!(outcome(&mut tls), is_13.then_some(Errno::PROTO));
         assert!(!tls.is_handshaking());
-        let mut answer = [0; 5];
+        let mut response = [0; 5];
         socket.set_nonblocking(false).unwrap();
-        while answer[0] != 0x15 && !is_13 {
-            socket.read_exact(&mut answer).unwrap();
-            let mut rest = vec![0; u16::from_be_bytes([answer[3], answer[4]]) as usize];
+        while response[0] != 0x15 && !is_13 {
+            socket.read_exact(&mut response).unwrap();
+            let mut rest = vec![0; u16::from_be_bytes([response[3], response[4]]) as usize];
             socket.read_exact(&mut rest).unwrap();
         }
     }

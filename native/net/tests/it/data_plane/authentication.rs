@@ -18,7 +18,7 @@ fn connect(port: u16) -> TcpStream {
     socket
 }
 
-fn asked(plane: &Plane) -> ControlRequest {
+fn requested(plane: &Plane) -> ControlRequest {
     match plane.event(|event| matches!(event, Event::Control(_))) {
         Event::Control(request) => request,
         other => panic!("{other:?}"),
@@ -40,11 +40,11 @@ fn is_closed(socket: &mut TcpStream) -> bool {
 /// Exchanges one SASL request; the control plane takes it for a proof of being alice.
 fn authenticate(plane: &Plane, socket: &mut TcpStream, lifetime_ms: Option<u64>) {
     socket.write_all(&request(SASL_AUTHENTICATE, 1, b"proof")).unwrap();
-    let asked = asked(plane);
-    assert_eq!(asked.body, b"proof");
+    let requested = requested(plane);
+    assert_eq!(requested.body, b"proof");
     let alice = Identity { kind: "User".into(), name: "alice".into() };
-    plane.data_plane().authenticate(asked.connection, alice, lifetime_ms);
-    plane.data_plane().respond(Waiter { connection: asked.connection, request: asked.request }, vec![]);
+    plane.data_plane().authenticate(requested.connection, alice, lifetime_ms);
+    plane.data_plane().respond(Waiter { connection: requested.connection, request: requested.request }, vec![]);
     assert_eq!(read_frame(socket), [0, 0, 0, 1]);
 }
 
@@ -60,7 +60,7 @@ fn nothing_is_served_before_the_peer_has_said_who_it_is() {
     }
     let mut socket = connect(port);
     socket.write_all(&request(SASL_HANDSHAKE, 7, b"")).unwrap();
-    let shaken = asked(&plane);
+    let shaken = requested(&plane);
     assert_eq!((shaken.api_key.0, shaken.identity), (SASL_HANDSHAKE, None));
     plane.data_plane().respond(Waiter { connection: shaken.connection, request: shaken.request }, vec![]);
     assert_eq!(read_frame(&mut socket), [0, 0, 0, 7]);
@@ -68,7 +68,7 @@ fn nothing_is_served_before_the_peer_has_said_who_it_is() {
     socket.write_all(&fetch_request(3, "t", 0, 0, 0, 0)).unwrap();
     assert!(Fetched::read(&mut socket, 3).records.is_empty());
     socket.write_all(&request(METADATA, 4, b"")).unwrap();
-    let identity = asked(&plane).identity.unwrap();
+    let identity = requested(&plane).identity.unwrap();
     assert_eq!((&*identity.kind, &*identity.name), ("User", "alice"));
 }
 
@@ -83,7 +83,7 @@ fn a_large_frame_of_a_stranger_is_refused_by_its_size() {
     let mut socket = connect(port);
     authenticate(&plane, &mut socket, None);
     socket.write_all(&request(METADATA, 2, &[0; 4096])).unwrap();
-    assert_eq!(asked(&plane).body.len(), 4096);
+    assert_eq!(requested(&plane).body.len(), 4096);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_is_sent_behind_a_proof_waits_for_its_answer() {
     let plane = Plane::start();
     let mut socket = connect(plane.listen_authenticated());
     socket.write_all(&[request(SASL_AUTHENTICATE, 1, b"no proof"), request(METADATA, 2, b"")].concat()).unwrap();
-    let refused = asked(&plane);
+    let refused = requested(&plane);
     plane.data_plane().respond(Waiter { connection: refused.connection, request: refused.request }, vec![9]);
     assert_eq!(read_frame(&mut socket), [0, 0, 0, 1, 9]);
     assert!(is_closed(&mut socket), "it is still nobody");
@@ -105,7 +105,7 @@ fn an_expired_session_serves_what_renews_it_and_nothing_else() {
     authenticate(&plane, &mut socket, Some(0));
     authenticate(&plane, &mut socket, Some(60_000));
     socket.write_all(&request(METADATA, 2, b"")).unwrap();
-    assert_eq!(asked(&plane).correlation_id, 2);
+    assert_eq!(requested(&plane).correlation_id, 2);
     let mut late = connect(port);
     authenticate(&plane, &mut late, Some(0));
     late.write_all(&request(METADATA, 3, b"")).unwrap();
@@ -119,7 +119,7 @@ fn who_does_not_authenticate_in_time_is_closed_whatever_else_it_sends() {
     let mut silent = connect(port);
     let mut begun = connect(port);
     begun.write_all(&request(SASL_HANDSHAKE, 7, b"")).unwrap();
-    let shaken = asked(&plane);
+    let shaken = requested(&plane);
     plane.data_plane().respond(Waiter { connection: shaken.connection, request: shaken.request }, vec![]);
     assert_eq!(read_frame(&mut begun), [0, 0, 0, 7]);
     let mut known = connect(port);
@@ -130,5 +130,5 @@ fn who_does_not_authenticate_in_time_is_closed_whatever_else_it_sends() {
     // Both are of one address: the second has no line.
     plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("authenticated within 400 ms")));
     known.write_all(&request(METADATA, 4, b"")).unwrap();
-    assert_eq!(asked(&plane).correlation_id, 4);
+    assert_eq!(requested(&plane).correlation_id, 4);
 }

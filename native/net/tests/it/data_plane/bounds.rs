@@ -128,14 +128,14 @@ fn unread_answers_beyond_the_limit_close_the_connections_that_hold_most() {
     });
     let mut small = plane.connect();
     let mut hoarders: Vec<_> = (0..4).map(|_| plane.connect()).collect();
-    let answer = vec![0_u8; 16 << 20];
+    let response = vec![0_u8; 16 << 20];
     small.write_all(&frame(METADATA, 0, 1, b"")).unwrap();
     let request = control(&plane);
-    plane.respond(request.connection, request.request, &answer[..4 << 20]);
+    plane.respond(request.connection, request.request, &response[..4 << 20]);
     for socket in &mut hoarders {
         socket.write_all(&frame(METADATA, 0, 2, b"")).unwrap();
         let request = control(&plane);
-        plane.respond(request.connection, request.request, &answer);
+        plane.respond(request.connection, request.request, &response);
     }
     // Two are closed; they are of one address, so that the second has no line.
     plane.event(|event| matches!(event, Event::Line { text, .. } if text.contains("queued.max.response.bytes")));

@@ -19,7 +19,7 @@ fn connect(plane: &Plane) -> TcpStream {
     socket
 }
 
-fn asked(plane: &Plane) -> ControlRequest {
+fn requested(plane: &Plane) -> ControlRequest {
     match plane.event(|event| matches!(event, Event::Control(_))) {
         Event::Control(request) => request,
         other => panic!("{other:?}"),
@@ -47,9 +47,9 @@ fn the_control_plane_answers_every_request_one_after_the_other() {
     ];
     socket.write_all(&requests.concat()).unwrap();
     for (api_key, correlation_id) in [(1, 3), (0, 4), (API_VERSIONS, 5), (BEYOND_KAFKAS, 6)] {
-        let asked = asked(&plane);
-        assert_eq!((asked.api_key.0, asked.correlation_id), (api_key, correlation_id));
-        plane.data_plane().respond(Waiter { connection: asked.connection, request: asked.request }, vec![1]);
+        let requested = requested(&plane);
+        assert_eq!((requested.api_key.0, requested.correlation_id), (api_key, correlation_id));
+        plane.data_plane().respond(Waiter { connection: requested.connection, request: requested.request }, vec![1]);
         assert_eq!(read_frame(&mut socket), [0, 0, 0, correlation_id as u8, 1]);
     }
     assert_eq!(plane.partition("t", 0).log().log_end_offset(), 0, "no record of the request was appended");
@@ -60,7 +60,7 @@ fn behind_a_last_answer_no_request_is_looked_at() {
     let plane = Plane::start();
     let mut socket = connect(&plane);
     socket.write_all(&[request(API_VERSIONS, 5), request(METADATA, 6)].concat()).unwrap();
-    let first = asked(&plane);
+    let first = requested(&plane);
     plane.data_plane().respond_last(Waiter { connection: first.connection, request: first.request }, vec![1]);
     assert_eq!(read_frame(&mut socket), [0, 0, 0, 5, 1]);
     assert_eq!(socket.read(&mut [0]).unwrap(), 0, "the connection ends");
@@ -74,7 +74,7 @@ fn a_last_answer_comes_behind_those_of_requests_that_waited() {
     plane.topic("t", 1);
     let mut socket = plane.connect();
     socket.write_all(&[fetch_request(3, "t", 0, 0, 1, 60_000), request(METADATA, 4)].concat()).unwrap();
-    let last = asked(&plane);
+    let last = requested(&plane);
     plane.data_plane().respond_last(Waiter { connection: last.connection, request: last.request }, vec![1]);
     assert!(Fetched::read(&mut socket, 3).records.is_empty());
     assert_eq!(read_frame(&mut socket), [0, 0, 0, 4, 1]);

@@ -90,18 +90,18 @@ fn what_waits_is_in_work_until_it_is_answered() {
     let mut waiting = plane.connect();
     waiting.write_all(&fetch_request(1, "t", 0, 0, 1, 60_000)).unwrap();
     plane.wait_until(|| in_work(&plane) == [(FETCH, 1)]);
-    let mut asking = plane.connect();
-    let asked = frame(CREATE_TOPICS, 2, 9, b"body");
-    asking.write_all(&asked).unwrap();
+    let mut metadata_request = plane.connect();
+    let requested = frame(CREATE_TOPICS, 2, 9, b"body");
+    metadata_request.write_all(&requested).unwrap();
     let request = control_request(&plane);
-    assert_eq!((&*request.listener, request.peer), ("PLAINTEXT", asking.local_addr().unwrap()));
+    assert_eq!((&*request.listener, request.peer), ("PLAINTEXT", metadata_request.local_addr().unwrap()));
     assert_eq!(in_work(&plane), [(FETCH, 1), (CREATE_TOPICS, 1)]);
     plane.respond(request.connection, request.request, b"done");
-    let answer = read_frame(&mut asking);
-    assert_eq!(answer, [0, 0, 0, 9, b'd', b'o', b'n', b'e']);
+    let response = read_frame(&mut metadata_request);
+    assert_eq!(response, [0, 0, 0, 9, b'd', b'o', b'n', b'e']);
     plane.wait_until(|| in_work(&plane) == [(FETCH, 1)]);
     let counted = counters(&plane, CREATE_TOPICS);
-    assert_eq!((counted.bytes_in, counted.bytes_out), (asked.len() as u64, answer.len() as u64 + 4));
+    assert_eq!((counted.bytes_in, counted.bytes_out), (requested.len() as u64, response.len() as u64 + 4));
     // The fetch is answered by the thread of this append, or by its own.
     let mut producer = plane.connect();
     producer.write_all(&produce_request(2, "t", 0, -1, &batch(&["a"]))).unwrap();

@@ -15,8 +15,8 @@ fn a_produce_is_acknowledged_when_it_is_on_the_device() {
     let mut socket = plane.connect();
     for (number, acks) in [(0, -1), (1, 1)] {
         socket.write_all(&produce_request(number, "t", 0, acks, &batch(&["a"]))).unwrap();
-        let answer = Produced::read(&mut socket, number);
-        assert_eq!((answer.error, answer.base_offset), (0, i64::from(number)));
+        let response = Produced::read(&mut socket, number);
+        assert_eq!((response.error, response.base_offset), (0, i64::from(number)));
         let partition = plane.partition("t", 0);
         assert!(partition.log().recovery_point() > i64::from(number));
         assert_eq!(partition.high_watermark(), i64::from(number) + 1);

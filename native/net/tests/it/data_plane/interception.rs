@@ -41,7 +41,7 @@ fn an_answer_of_the_control_plane_takes_its_place_behind_those_before_it() {
     let two = [fetch_request(5, "t", 0, 0, 1, 60_000), produce_request(6, "t", 0, -1, &batch(&["a"]))].concat();
     socket.write_all(&two).unwrap();
     let request = intercepted(&plane);
-    plane.data_plane().decide(request.connection, Decision::Answer(vec![1, 2]));
+    plane.data_plane().decide(request.connection, Decision::Response(vec![1, 2]));
     plane.data_plane().intercept(&[]);
     let mut producer = plane.connect();
     producer.write_all(&produce_request(7, "t", 0, -1, &batch(&["b"]))).unwrap();

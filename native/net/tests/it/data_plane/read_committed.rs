@@ -46,10 +46,10 @@ fn a_waiting_fetch_is_woken_by_the_marker_and_not_by_records_of_the_open_transac
         assert_eq!(append(&plane, transactional(7, sequence + 1, "b")), 0);
         assert_eq!(plane.partition("t", 0).last_stable_offset(), begun);
         assert_eq!(append(&plane, marker(7, commit)), 1);
-        let answer = Fetched::read(&mut consumer, correlation);
-        assert_eq!((answer.error, answer.high_watermark), (0, begun + 3));
-        assert_eq!(answer.aborted, if commit { vec![] } else { vec![(7, begun)] });
-        let without_marker = &answer.records[..answer.records.len() - marker(7, commit).len()];
+        let response = Fetched::read(&mut consumer, correlation);
+        assert_eq!((response.error, response.high_watermark), (0, begun + 3));
+        assert_eq!(response.aborted, if commit { vec![] } else { vec![(7, begun)] });
+        let without_marker = &response.records[..response.records.len() - marker(7, commit).len()];
         assert_eq!(values(without_marker), ["a", "b"]);
     }
     assert_eq!(plane.partition("t", 0).waiting(), 0);

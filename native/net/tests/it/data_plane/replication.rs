@@ -218,7 +218,7 @@ fn a_deletion_goes_to_a_follower_at_once_and_comes_back_as_an_event() {
 
 /// Each answer is beyond the limit, which is forgotten after a window of 50 ms.
 const LITTLE: ThrottleLimit = ThrottleLimit { bytes_per_second: 1, samples: 1, sample_ms: 50 };
-const ANSWERS: u32 = 4;
+const RESPONSES: u32 = 4;
 
 /// Has a follower that is not in sync fetch `ANSWERS` batches one by one, and says how long that takes.
 fn fetched_within(of_leader: ThrottleLimit, of_follower: ThrottleLimit, throttled: bool) -> Duration {
@@ -237,27 +237,27 @@ fn fetched_within(of_leader: ThrottleLimit, of_follower: ThrottleLimit, throttle
         plane.partition(TOPIC, 0).throttled().set(throttled, throttled);
     }
     let mut producer = leader.connect();
-    for correlation in 1..=ANSWERS as i32 {
+    for correlation in 1..=RESPONSES as i32 {
         producer.write_all(&produce_request(correlation, TOPIC, 0, -1, &batch(&["some bytes"]))).unwrap();
         assert_eq!(Produced::read(&mut producer, correlation).error, 0);
     }
     let began = Instant::now();
     follow(&follower, TOPIC, 1, 1);
-    follower.wait_until(|| end(&follower) == i64::from(ANSWERS));
+    follower.wait_until(|| end(&follower) == i64::from(RESPONSES));
     began.elapsed()
 }
 
 #[test]
 fn a_throttled_follower_takes_as_long_as_the_limit_of_its_leader_asks_for() {
     // The clock of the limits counts whole milliseconds: a window of 50 is longer than 49.
-    let windows = Duration::from_millis(49) * (ANSWERS - 1);
+    let windows = Duration::from_millis(49) * (RESPONSES - 1);
     assert!(fetched_within(LITTLE, ThrottleLimit::NONE, true) >= windows);
 }
 
 #[test]
 fn a_throttled_follower_takes_as_long_as_its_own_limit_asks_for() {
     // The clock of the limits counts whole milliseconds: a window of 50 is longer than 49.
-    let windows = Duration::from_millis(49) * (ANSWERS - 1);
+    let windows = Duration::from_millis(49) * (RESPONSES - 1);
     assert!(fetched_within(ThrottleLimit::NONE, LITTLE, true) >= windows);
 }
 

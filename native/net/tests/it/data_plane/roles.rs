@@ -47,15 +47,15 @@ fn acks_all_is_answered_when_the_follower_has_it_and_acks_1_at_once() {
     all.write_all(&produce_request(1, "t", 0, -1, &batch(&["a"]))).unwrap();
     plane.wait_until(|| plane.partition("t", 0).unacknowledged() == (1, 0));
     one.write_all(&produce_request(2, "t", 0, 1, &batch(&["b"]))).unwrap();
-    let answer = Produced::read(&mut one, 2);
-    assert_eq!((answer.error, answer.base_offset), (0, 1));
+    let response = Produced::read(&mut one, 2);
+    assert_eq!((response.error, response.base_offset), (0, 1));
     reader.write_all(&fetch_request(3, "t", 0, 0, 1, 0)).unwrap();
     assert_eq!(Fetched::read(&mut reader, 3).records.len(), 0, "what is not committed is not shown");
     reader.write_all(&fetch_request(4, "t", 0, 0, 1, 60_000)).unwrap();
     plane.wait_until(|| plane.partition("t", 0).waiting() == 1);
     follower_fetched(&plane, "t", 1);
-    let answer = Produced::read(&mut all, 1);
-    assert_eq!((answer.error, answer.base_offset), (0, 0));
+    let response = Produced::read(&mut all, 1);
+    assert_eq!((response.error, response.base_offset), (0, 0));
     assert_eq!(values(&Fetched::read(&mut reader, 4).records), ["a"]);
 }
 
@@ -98,8 +98,8 @@ fn produce_named(correlation: i32, topic: &str, records: &[u8]) -> Vec<u8> {
 }
 
 /// The current leader, its epoch, and the host of its endpoint, which close a Produce answer of version 10.
-fn named(answer: &[u8]) -> (i16, i32, i32, String) {
-    let mut reader = Reader::new(answer, 4, true);
+fn named(response: &[u8]) -> (i16, i32, i32, String) {
+    let mut reader = Reader::new(response, 4, true);
     reader.tags().unwrap();
     assert_eq!(reader.array_len(), Ok(1));
     reader.string().unwrap();

@@ -223,8 +223,8 @@ impl Plane {
         self.plane.respond(Waiter { connection, request }, payload.to_vec());
     }
 
-    pub fn publish_api_versions(&self, answers: HashMap<i16, Vec<u8>>) {
-        self.plane.publish_api_versions(answers);
+    pub fn publish_api_versions(&self, responses: HashMap<i16, Vec<u8>>) {
+        self.plane.publish_api_versions(responses);
     }
 
     pub fn retry(&self, connection: u64, request: u64) {

@@ -129,7 +129,7 @@ fn a_closed_listener_ends_its_connections_when_they_are_answered_and_leaves_othe
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         socket.write_all(&frame(3, 1, number as i32, &[])).unwrap();
     }
-    let asked: Vec<_> = (0..3)
+    let requested: Vec<_> = (0..3)
         .map(|_| match plane.event(|event| matches!(event, Event::Control(_))) {
             Event::Control(request) => (request.connection, request.request),
             other => panic!("{other:?}"),
@@ -140,7 +140,7 @@ fn a_closed_listener_ends_its_connections_when_they_are_answered_and_leaves_othe
     assert!(plane.data_plane().unlisten("CONTROL"));
     assert!(!plane.data_plane().unlisten("CONTROL"));
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "its port is free");
-    for (connection, request) in asked {
+    for (connection, request) in requested {
         plane.respond(connection, request, &[7]);
     }
     for socket in &mut others {

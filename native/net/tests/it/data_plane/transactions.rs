@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::net::TcpStream;
 
-use pybroker_net::{Event, TransactionAsked, UnresolvedRequest, Verdict};
+use pybroker_net::{Event, TransactionQuery, UnresolvedRequest, Verdict};
 use pybroker_record::EndMarker;
 use pybroker_replica::{BrokerId, EndedTransaction, Following, LeaderEpoch, Leadership, Offset, Waiter};
 use pybroker_wire::primitives::{Reader, Writer};
@@ -32,7 +32,7 @@ fn produce(correlation: i32, id: Option<&str>, topics: &[&str], records: &[u8]) 
 }
 
 /// What the coordinator is asked for the request that was sent last, and which request it is.
-fn asked(plane: &Plane) -> (Waiter, TransactionAsked) {
+fn requested(plane: &Plane) -> (Waiter, TransactionQuery) {
     let event = plane.event(|event| matches!(event, Event::Unresolved(_)));
     let Event::Unresolved(UnresolvedRequest { connection, request, transaction, .. }) = event else { unreachable!() };
     (Waiter { connection, request }, transaction.unwrap())
@@ -66,8 +66,8 @@ fn the_coordinator_is_asked_once_for_a_transaction_and_again_for_the_next() {
     for round in 0..3 {
         let sequence = round * 2;
         producer.write_all(&produce(1, Some("x"), &["t"], &transactional(7, sequence, "a"))).unwrap();
-        let (waiter, transaction) = asked(&plane);
-        let expected = TransactionAsked {
+        let (waiter, transaction) = requested(&plane);
+        let expected = TransactionQuery {
             transactional_id: "x".into(),
             producer_id: 7,
             producer_epoch: 0,
@@ -92,7 +92,7 @@ fn what_the_coordinator_refuses_is_not_appended_and_the_rest_is() {
     plane.topic("u", 2);
     let mut producer = plane.connect();
     producer.write_all(&produce(1, Some("x"), &["t", "u"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, transaction) = asked(&plane);
+    let (waiter, transaction) = requested(&plane);
     assert_eq!(transaction.partitions, [("t".into(), 0), ("u".into(), 0)]);
     plane.data_plane().verified(waiter, vec![Some((ErrorCode::NOT_ENOUGH_REPLICAS, None)), None]);
     assert_eq!(error_of(&mut producer, 1), ErrorCode::NOT_ENOUGH_REPLICAS);
@@ -100,7 +100,7 @@ fn what_the_coordinator_refuses_is_not_appended_and_the_rest_is() {
     assert_eq!(ends, [0, 1]);
     // An answer about fewer partitions verifies none of the others.
     producer.write_all(&produce(2, Some("x"), &["t"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, _) = asked(&plane);
+    let (waiter, _) = requested(&plane);
     plane.data_plane().verified(waiter, vec![]);
     assert_eq!(error_of(&mut producer, 2), ErrorCode::INVALID_TXN_STATE);
 }
@@ -114,7 +114,7 @@ fn a_partition_that_was_not_led_when_the_coordinator_was_asked_stays_refused_whe
     plane.partition("u", 0).become_follower(following, &mut |_| ()).unwrap();
     let mut producer = plane.connect();
     producer.write_all(&produce(1, Some("x"), &["u", "t"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, transaction) = asked(&plane);
+    let (waiter, transaction) = requested(&plane);
     assert_eq!(transaction.partitions, [("t".into(), 0)]);
     let alone = Leadership { leader_epoch: LeaderEpoch(2), ..Leadership::alone(0) };
     plane.partition("u", 0).become_leader(alone, 0, &mut |_| ()).unwrap();
@@ -124,7 +124,7 @@ fn a_partition_that_was_not_led_when_the_coordinator_was_asked_stays_refused_whe
     assert_eq!(ends, [0, 1]);
     // The producer retries the partition, and the coordinator is asked about it.
     producer.write_all(&produce(2, Some("x"), &["u"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, transaction) = asked(&plane);
+    let (waiter, transaction) = requested(&plane);
     assert_eq!(transaction.partitions, [("u".into(), 0)]);
     plane.data_plane().verified(waiter, vec![None]);
     assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);
@@ -136,7 +136,7 @@ fn a_verification_that_a_leader_change_has_removed_is_retried() {
     plane.topic("t", 1);
     let mut producer = plane.connect();
     producer.write_all(&produce(1, Some("x"), &["t"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, _) = asked(&plane);
+    let (waiter, _) = requested(&plane);
     let partition = plane.partition("t", 0);
     let following = Following { leader: BrokerId(2), leader_epoch: LeaderEpoch(1) };
     partition.become_follower(following, &mut |_| ()).unwrap();
@@ -154,7 +154,7 @@ fn a_marker_while_the_coordinator_is_asked_refuses_the_batch() {
     plane.topic("t", 1);
     let mut producer = plane.connect();
     producer.write_all(&produce(1, Some("x"), &["t"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, _) = asked(&plane);
+    let (waiter, _) = requested(&plane);
     assert_eq!(end(&plane, 7, 0, false), [ErrorCode::NONE]);
     plane.data_plane().verified(waiter, vec![None]);
     assert_eq!(error_of(&mut producer, 1), ErrorCode::INVALID_TXN_STATE);
@@ -188,7 +188,7 @@ fn nobody_is_asked_where_verification_is_off() {
     plane.data_plane().verify_transactions(true);
     assert_eq!(end(&plane, 7, 0, true), [ErrorCode::NONE]);
     producer.write_all(&produce(2, Some("x"), &["t"], &transactional(7, 1, "b"))).unwrap();
-    plane.data_plane().verified(asked(&plane).0, vec![None]);
+    plane.data_plane().verified(requested(&plane).0, vec![None]);
     assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);
 }
 
@@ -202,7 +202,7 @@ fn a_topic_that_is_not_known_yet_is_looked_for_before_the_coordinator_is_asked()
     assert_eq!(found.topics, ["t"]);
     plane.topic("t", 1);
     plane.retry(found.connection, found.request);
-    let (waiter, _) = asked(&plane);
+    let (waiter, _) = requested(&plane);
     plane.data_plane().verified(waiter, vec![None]);
     assert_eq!(error_of(&mut producer, 1), ErrorCode::NONE);
 }
@@ -226,7 +226,7 @@ fn the_right_to_a_transactional_id_is_asked_for_once_and_remembered() {
     let (waiter, id) = judged(&plane);
     assert_eq!(id.as_deref(), Some("x"));
     plane.data_plane().retry(waiter, verdict(true));
-    plane.data_plane().verified(asked(&plane).0, vec![None]);
+    plane.data_plane().verified(requested(&plane).0, vec![None]);
     assert_eq!(error_of(&mut producer, 1), ErrorCode::NONE);
     producer.write_all(&produce(2, Some("x"), &["t"], &transactional(7, 1, "b"))).unwrap();
     assert_eq!(error_of(&mut producer, 2), ErrorCode::NONE);

@@ -125,7 +125,7 @@ def oracle() -> Iterator[group_oracle.GroupOracle]:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spec=ANY_GROUP)
 def test_the_result_is_kafkas(name: str, oracle: group_oracle.GroupOracle, spec: GroupSpec) -> None:
-    theirs = oracle.ask(
+    theirs = oracle.query(
         "assign",
         assignor=name,
         homogeneous=spec.homogeneous,

@@ -135,7 +135,7 @@ def oracle() -> Iterator[group_oracle.GroupOracle]:
 @given(case=cases())
 def test_it_says_what_kafka_says(oracle: group_oracle.GroupOracle, case: Case) -> None:
     member, goal = case.member, case.goal
-    theirs = oracle.ask(
+    theirs = oracle.query(
         "reconcile",
         member={
             "epoch": member.epoch,

@@ -66,7 +66,7 @@ def oracle() -> Iterator[group_oracle.GroupOracle]:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pattern=PATTERNS)
 def test_a_pattern_matches_what_it_matches_in_kafka(oracle: group_oracle.GroupOracle, pattern: str) -> None:
-    theirs = oracle.ask("match", pattern=pattern, names=NAMES)
+    theirs = oracle.query("match", pattern=pattern, names=NAMES)
     try:
         check_pattern(pattern)
     except InvalidPatternError:

@@ -59,9 +59,9 @@ class Group:
         """Have two members join; the ids of the leader and of the other."""
         first = self.runner.submit(join(1))
         self.runner.step()
-        self.ask(events.InitialDelayOver(GroupId("g"), 0, 0))
+        self.query(events.InitialDelayOver(GroupId("g"), 0, 0))
         leader = (await first).member_id
-        self.ask(sync(leader, {leader: b"all"}, 1))
+        self.query(sync(leader, {leader: b"all"}, 1))
         second, again = self.runner.submit(join(2)), self.runner.submit(join(1, leader))
         self.runner.step()
         follower = (await second).member_id
@@ -69,7 +69,7 @@ class Group:
         self.replies.clear()
         return leader, follower
 
-    def ask(self, event: Any) -> None:
+    def query(self, event: Any) -> None:
         """Have an event decided on; its reply, or why there is none, goes to `replies`."""
         self.runner.queue(event, lambda reply, error: self.replies.append(reply if error is None else error))
         self.runner.step()
@@ -83,11 +83,11 @@ class Group:
 async def test_everybody_who_waits_receives_the_error_and_the_group_rebalances(is_alone: bool) -> None:
     group = Group()
     leader, follower = await group.begin()
-    group.ask(sync(follower))
+    group.query(sync(follower))
     assert group.replies == []
     if not is_alone:
         group.runner.queue(sync("stranger"), lambda *_: None)
-    group.ask(sync(leader, {leader: b"x" * TOO_LARGE, follower: b"y"}))
+    group.query(sync(leader, {leader: b"x" * TOO_LARGE, follower: b"y"}))
     assert [(reply.error_code, reply.assignment) for reply in group.replies] == [
         (ErrorCode.UNKNOWN_SERVER_ERROR, b"")
     ] * 2
@@ -96,18 +96,18 @@ async def test_everybody_who_waits_receives_the_error_and_the_group_rebalances(i
     assert group.runner.parked == 0
     assert group.runner.has_timer(("join", "g"))
     assert not group.runner.has_timer(("sync", "g"))
-    group.ask(events.Heartbeat(HeartbeatRequest(group_id="g", generation_id=2, member_id=follower)))
+    group.query(events.Heartbeat(HeartbeatRequest(group_id="g", generation_id=2, member_id=follower)))
     assert group.replies[-1].error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 async def test_the_members_join_again_and_are_assigned() -> None:
     group = Group()
     leader, follower = await group.begin()
-    group.ask(sync(leader, {leader: b"x" * TOO_LARGE}))
-    group.ask(join(1, leader))
-    group.ask(join(2, follower))
+    group.query(sync(leader, {leader: b"x" * TOO_LARGE}))
+    group.query(join(1, leader))
+    group.query(join(2, follower))
     assert [reply.generation_id for reply in group.replies[1:]] == [3, 3]
-    group.ask(sync(follower, generation=3))
-    group.ask(sync(leader, {leader: b"a", follower: b"b"}, 3))
+    group.query(sync(follower, generation=3))
+    group.query(sync(leader, {leader: b"a", follower: b"b"}, 3))
     assert sorted(reply.assignment for reply in group.replies[3:]) == [b"a", b"b"]
     assert group.group.state is ClassicState.STABLE

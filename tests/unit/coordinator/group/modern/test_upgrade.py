@@ -53,7 +53,7 @@ def classic_member(world: World) -> ClassicConsumer:
 
 def stable_group(world: World, assignment: bytes, *, protocol_type: str = "consumer") -> None:
     """Make a stable classic group whose one member has been given those bytes."""
-    answers: list[Any] = []
+    responses: list[Any] = []
     protocols = [JoinGroupRequestProtocol(name="p", metadata=METADATA)]
     request = JoinGroupRequest(
         group_id="g",
@@ -63,15 +63,15 @@ def stable_group(world: World, assignment: bytes, *, protocol_type: str = "consu
         protocols=protocols,
     )
     client = events.Client("c", "/h")
-    world.submit(events.JoinGroup(request, 3, client, "1"), answers.append)
+    world.submit(events.JoinGroup(request, 3, client, "1"), responses.append)
     world.pass_time(1)
-    (joined,) = answers
+    (joined,) = responses
     given = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)]
     world.submit(
         events.SyncGroup(
             SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id, assignments=given)
         ),
-        answers.append,
+        responses.append,
     )
 
 

@@ -20,7 +20,7 @@ STAY_S = 10.0
 """Such a replica expires after this time without an announcement."""
 
 
-class Guest(msgspec.Struct, frozen=True):
+class AnnouncedReplica(msgspec.Struct, frozen=True):
     """One replica and its endpoint."""
 
     node_id: int
@@ -29,28 +29,28 @@ class Guest(msgspec.Struct, frozen=True):
     seen_s: float
 
 
-class Guests:
+class AnnouncedReplicas:
     """The announced replicas of one node."""
 
     def __init__(self) -> None:
-        self._guests: dict[int, Guest] = {}
+        self._announced: dict[int, AnnouncedReplica] = {}
 
-    def greet(self, key: int, guest: Guest) -> bool:
+    def greet(self, key: int, replica: AnnouncedReplica) -> bool:
         """Record a replica; return whether the replica or its endpoint is new."""
-        before = self._guests.get(key)
-        if before is None and len(self._guests) >= MOST:
+        before = self._announced.get(key)
+        if before is None and len(self._announced) >= MOST:
             return False
-        self._guests[key] = guest
-        return before is None or before.endpoint != guest.endpoint
+        self._announced[key] = replica
+        return before is None or before.endpoint != replica.endpoint
 
     def leave(self, now_s: float) -> list[int]:
         """Remove the expired replicas, and return their keys."""
-        gone = [key for key, guest in self._guests.items() if now_s - guest.seen_s > STAY_S]
+        gone = [key for key, replica in self._announced.items() if now_s - replica.seen_s > STAY_S]
         for key in gone:
-            del self._guests[key]
+            del self._announced[key]
         return gone
 
     @property
-    def all(self) -> dict[int, Guest]:
+    def all(self) -> dict[int, AnnouncedReplica]:
         """The replicas by key."""
-        return self._guests
+        return self._announced

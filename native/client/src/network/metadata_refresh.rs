@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use super::apis::METADATA;
-use super::asking::Asking;
 use super::cluster::NodeId;
 use super::connection::Frame;
+use super::metadata_request::MetadataRequestState;
 use super::{Event, Network, Purpose, Wait};
 use crate::error::ClientError;
 use pybroker_wire::ErrorCode;
@@ -24,8 +24,8 @@ impl<T> Network<T> {
     /// The connected node for a request about the cluster; starts a connection if none is connected. Silent nodes are chosen
     /// last, and those with most failures are connected to last.
     pub fn any_ready(&mut self, now: Instant) -> Option<NodeId> {
-        let asked = self.asking.asked.map(|(node, _)| node);
-        let connected = self.links.iter().filter(|(node, l)| l.is_ready() && Some(**node) != asked);
+        let requested = self.metadata_request.requested.map(|(node, _)| node);
+        let connected = self.links.iter().filter(|(node, l)| l.is_ready() && Some(**node) != requested);
         let best = connected
             .min_by_key(|(node, l)| (l.connection.is_silent(now), l.connection.in_flight(), **node < 0, **node));
         let found = best.map(|(node, link)| (*node, link.connection.is_silent(now)));
@@ -58,26 +58,26 @@ impl<T> Network<T> {
     /// Request metadata if it is stale or old; returns when the next check is due.
     pub(super) fn refresh_metadata(&mut self, now: Instant, events: &mut Vec<Event<T>>) -> Instant {
         self.suspect_silent(now);
-        let old = self.cluster.answered_at.map_or(now, |at| at + self.config.metadata_max_age);
+        let old = self.cluster.responded_at.map_or(now, |at| at + self.config.metadata_max_age);
         let due = if self.cluster.stale { now } else { old };
         // The back-off is for repeated requests, not for the first one about a topic.
-        let rest = self.asking.rest.filter(|_| !self.cluster.unasked);
+        let rest = self.metadata_request.rest.filter(|_| !self.cluster.not_requested);
         let due = rest.map_or(due, |rest| due.max(rest));
         // A request without a response is sent to another node.
-        let due = self.asking.asked.map_or(due, |(_, since)| due.max(since + self.patience()));
+        let due = self.metadata_request.requested.map_or(due, |(_, since)| due.max(since + self.patience()));
         if due > now {
             return due;
         }
-        let since = *self.asking.wanted_since.get_or_insert(now);
+        let since = *self.metadata_request.wanted_since.get_or_insert(now);
         if self.config.rebootstraps && now.saturating_duration_since(since) >= self.config.rebootstrap_trigger {
             self.rebootstrap(now, "metadata.recovery.rebootstrap.trigger.ms is over without metadata", events);
         }
         let Some(node) = self.any_ready(now) else { return now + self.config.reconnect_backoff };
         match self.target(node, METADATA) {
             Ok(target) => {
-                (self.cluster.stale, self.cluster.unasked) = (false, false);
-                self.asking.asked = Some((node, now));
-                self.asking.rest = Some(now + self.config.retry_backoff);
+                (self.cluster.stale, self.cluster.not_requested) = (false, false);
+                self.metadata_request.requested = Some((node, now));
+                self.metadata_request.rest = Some(now + self.config.retry_backoff);
                 let topics: Vec<String> = self.cluster.wanted().into_iter().map(str::to_owned).collect();
                 let wait = Wait::of(self.config.request_timeout);
                 let create = self.config.allow_auto_create_topics;
@@ -97,9 +97,9 @@ impl<T> Network<T> {
     /// A silent node may not be a leader any more: request metadata, as often as allowed.
     fn suspect_silent(&mut self, now: Instant) {
         let patience = self.patience();
-        let rested = self.asking.suspected.is_none_or(|at| now.saturating_duration_since(at) >= patience);
+        let rested = self.metadata_request.suspected.is_none_or(|at| now.saturating_duration_since(at) >= patience);
         if rested && self.links.values().any(|link| link.connection.is_silent(now)) {
-            self.asking.suspected = Some(now);
+            self.metadata_request.suspected = Some(now);
             self.cluster.stale = true;
         }
     }
@@ -112,17 +112,17 @@ impl<T> Network<T> {
         now: Instant,
         events: &mut Vec<Event<T>>,
     ) {
-        if self.asking.asked.is_some_and(|(asked, _)| asked == node) {
-            self.asking.asked = None;
+        if self.metadata_request.requested.is_some_and(|(requested, _)| requested == node) {
+            self.metadata_request.requested = None;
         }
         match MetadataResponse::parse(frame.bytes(), RESPONSE_BODY, version) {
             Ok(MetadataResponse { error: ErrorCode::REBOOTSTRAP_REQUIRED, .. }) if self.config.rebootstraps => {
                 self.rebootstrap(now, "the broker answered REBOOTSTRAP_REQUIRED", events);
             }
-            Ok(answer) => {
-                self.cluster.apply(&answer, now);
-                self.asking.rest = Some(now + self.config.retry_backoff);
-                self.asking.wanted_since = None;
+            Ok(response) => {
+                self.cluster.apply(&response, now);
+                self.metadata_request.rest = Some(now + self.config.retry_backoff);
+                self.metadata_request.wanted_since = None;
                 self.leave_bootstrap_servers();
                 events.push(Event::Metadata);
             }
@@ -154,13 +154,14 @@ impl<T> Network<T> {
         }
         self.cluster.forget_servers();
         self.backoffs.clear();
-        self.asking = Asking { rest: Some(now + self.config.retry_backoff), ..Asking::default() };
+        self.metadata_request =
+            MetadataRequestState { rest: Some(now + self.config.retry_backoff), ..MetadataRequestState::default() };
     }
 
     /// Forget the Metadata request to a node whose connection has ended: another node gets it.
-    pub(super) fn forget_asked(&mut self, node: NodeId) {
-        if self.asking.asked.is_some_and(|(asked, _)| asked == node) {
-            self.asking.asked = None;
+    pub(super) fn forget_requested(&mut self, node: NodeId) {
+        if self.metadata_request.requested.is_some_and(|(requested, _)| requested == node) {
+            self.metadata_request.requested = None;
         }
     }
 }

@@ -44,7 +44,7 @@ def payload_of(request: Request, response: Message) -> bytes:
     return response_prefix(request.api_key, request.version) + encode(response, request.version)
 
 
-def wants_no_answer(request: Request) -> bool:
+def wants_no_response(request: Request) -> bool:
     """Return whether the client expects no response, so that only a closed connection shows it an error."""
     return request.api == "Produce" and request.message.acks == 0
 
@@ -54,7 +54,7 @@ def is_of_a_session(request: Request) -> bool:
     return request.api == "Fetch" and request.message.session_id != 0 and request.message.session_epoch > 0
 
 
-def error_answer(
+def error_response(
     api: RegisteredApi, request: Request, code: ErrorCode, message: str | None, concerns: Callable[[str, int], bool]
 ) -> Message:
     """Return the response with an error in every field for one.
@@ -66,8 +66,8 @@ def error_answer(
         return _produce_error(request, code, message)
     if request.api == "Fetch":
         return _fetch_error(request, code, concerns)
-    answer: Message = api.answer_failure(request.message, request.version, WireError(code, message))
-    return answer
+    response: Message = api.respond_failure(request.message, request.version, WireError(code, message))
+    return response
 
 
 def _produce_error(request: Request, code: ErrorCode, message: str | None) -> ProduceResponse:

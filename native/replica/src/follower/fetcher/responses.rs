@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::fetched::{FetchedRecords, FollowerNotice, NotTaken};
 use super::super::state::{FetchEvent, FetchState};
 use super::super::truncation::LogSpan;
-use super::{Followed, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
+use super::{FetchPartition, Followed, FollowerListener, PartitionKey, REPLICA_FETCH_VERSION, ReplicaFetcher};
 use crate::ids::Offset;
 use crate::partition::Partition;
 use crate::throttle::ReplicationThrottle;
@@ -33,8 +33,21 @@ impl ReplicaFetcher {
         let response = FetchResponse::parse(frame, RESPONSE_BODY, REPLICA_FETCH_VERSION)?;
         let number = self.requests - (self.in_flight as u64).saturating_sub(1);
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.take_session(&response, now_ms);
+        let mut to_sync = Vec::new();
+        for received in &response.partitions {
+            if let Some(partition) = self.take_partition(frame, number, received, now_ms, listener) {
+                to_sync.push(partition);
+            }
+        }
+        self.sync(to_sync, now_ms, listener);
+        Ok(())
+    }
+
+    /// Processes the session and the error of a whole response.
+    fn take_session(&mut self, response: &FetchResponse, now_ms: i64) {
         match response.error {
-            ErrorCode::NONE => self.session.answered(response.session_id),
+            ErrorCode::NONE => self.session.responded(response.session_id),
             ErrorCode::FETCH_SESSION_ID_NOT_FOUND => self.session.refused(true),
             ErrorCode::INVALID_FETCH_SESSION_EPOCH | ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR => {
                 self.session.refused(false);
@@ -45,15 +58,17 @@ impl ReplicaFetcher {
                 keys.iter().for_each(|key| self.back_off(key, now_ms));
             }
         }
-        let mut to_sync = Vec::new();
-        for received in &response.partitions {
-            if let Some(partition) = self.take_partition(frame, number, received, now_ms, listener) {
-                to_sync.push(partition);
-            }
-        }
-        // Synced before the next request is built, because that request contains the durable end of the log
-        // (`flush=group`).
-        for (key, partition) in to_sync {
+    }
+
+    /// Syncs logs before the next request is built, because that request contains the durable end of each log
+    /// (`flush=group`).
+    fn sync(
+        &mut self,
+        partitions: Vec<(PartitionKey, Arc<Partition>)>,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) {
+        for (key, partition) in partitions {
             if let Err(error) = partition.sync(&mut |waiter| listener.wake(waiter)) {
                 if error.is_exhausted() {
                     listener.exhausted(&error.to_string());
@@ -64,7 +79,6 @@ impl ReplicaFetcher {
                 }
             }
         }
-        Ok(())
     }
 
     /// Processes the response of request `number` for one partition. Returns the partition if its log must be synced
@@ -77,58 +91,33 @@ impl ReplicaFetcher {
         now_ms: i64,
         listener: &mut dyn FollowerListener,
     ) -> Option<(PartitionKey, Arc<Partition>)> {
-        let fetched = &received.partition;
-        let TopicRef::Id(topic_id) = fetched.topic else { return None };
-        let key = (topic_id, fetched.index);
+        let TopicRef::Id(topic_id) = received.partition.topic else { return None };
+        let key = (topic_id, received.partition.index);
         let followed = self.followed.get_mut(&key)?;
-        let asked = followed.asked.as_ref()?;
-        let (partition, following) = (Arc::clone(&followed.partition), followed.following);
-        // A response to an older request: its records are in the log already, or it is from another leader. An error
-        // of an older epoch must not make the partition wait for metadata that never arrives.
-        let is_stale = number < followed.named_in
-            || asked.leader_epoch != following.leader_epoch
-            || asked.fetch_offset != partition.log().log_end_offset()
-            || followed.state != FetchState::Fetching;
-        if is_stale {
+        let requested = followed.requested.as_ref()?;
+        if followed.is_stale(requested, number) {
             followed.has_missed = true;
             self.changed.insert(key);
             return None;
         }
-        let taken = match (fetched.error, fetched.diverging) {
-            (ErrorCode::NONE, None) if partition.log().hole().is_some() => {
-                let cut = partition.truncate_to_hole(following, now_ms);
-                cut.map(|notice| notify(listener, &partition, notice))
+        let partition = Arc::clone(&followed.partition);
+        let changed = match received.partition.error {
+            ErrorCode::NONE => {
+                let (fetch_offset, records) = (Offset(requested.fetch_offset), &frame[received.records.clone()]);
+                followed.take_records(fetch_offset, received, records, &self.throttle, now_ms, listener)
             }
-            (ErrorCode::NONE, None) => {
-                let records = FetchedRecords {
-                    fetch_offset: asked.fetch_offset,
-                    high_watermark: fetched.high_watermark,
-                    log_start_offset: fetched.log_start_offset,
-                    batches: &frame[received.records.clone()],
-                };
-                followed.append(records, &self.throttle, now_ms, listener)
-            }
-            (ErrorCode::NONE, Some(diverging)) => {
-                let cut = partition.cut_diverging(following, diverging, now_ms);
-                cut.map(|notice| notify(listener, &partition, notice))
-            }
-            (ErrorCode::OFFSET_OUT_OF_RANGE, diverging) => {
-                let end = Offset(diverging.map_or(-1, |leader| leader.end_offset));
-                let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
-                let restarted = partition.restart_in_range(following, leader, now_ms);
-                restarted.map(|notice| notify(listener, &partition, notice))
-            }
-            (ErrorCode::FENCED_LEADER_EPOCH, _) => {
+            ErrorCode::OFFSET_OUT_OF_RANGE => followed.restart(received, now_ms, listener),
+            ErrorCode::FENCED_LEADER_EPOCH => {
                 self.set(&key, FetchEvent::Fenced, now_ms);
                 return None;
             }
             // The leader has not become leader yet, or has not opened the partition: retry soon.
-            (_, _) => {
+            _ => {
                 self.back_off(&key, now_ms);
                 return None;
             }
         };
-        match taken {
+        match changed {
             Ok(changed) => {
                 self.set(&key, FetchEvent::Taken, now_ms);
                 if changed {
@@ -190,6 +179,60 @@ impl ReplicaFetcher {
 }
 
 impl Followed {
+    /// Whether a response is for an older request than the last one that named the partition.
+    ///
+    /// Its records are in the log already, or it is from another leader. An error of an older epoch must not make the
+    /// partition wait for metadata that never arrives.
+    fn is_stale(&self, requested: &FetchPartition, number: u64) -> bool {
+        number < self.named_in
+            || requested.leader_epoch != self.following.leader_epoch
+            || requested.fetch_offset != self.partition.log().log_end_offset()
+            || self.state != FetchState::Fetching
+    }
+
+    /// Processes a response without an error: truncates the log to a hole or to the diverging epoch, or appends. Returns
+    /// whether the log has changed.
+    fn take_records(
+        &mut self,
+        fetch_offset: Offset,
+        received: &ReceivedPartition,
+        batches: &[u8],
+        throttle: &ReplicationThrottle,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Result<bool, NotTaken> {
+        let fetched = &received.partition;
+        if let Some(diverging) = fetched.diverging {
+            let cut = self.partition.cut_diverging(self.following, diverging, now_ms)?;
+            return Ok(notify(listener, &self.partition, cut));
+        }
+        if self.partition.log().hole().is_some() {
+            let cut = self.partition.truncate_to_hole(self.following, now_ms)?;
+            return Ok(notify(listener, &self.partition, cut));
+        }
+        let records = FetchedRecords {
+            fetch_offset: fetch_offset.0,
+            high_watermark: fetched.high_watermark,
+            log_start_offset: fetched.log_start_offset,
+            batches,
+        };
+        self.append(records, throttle, now_ms, listener)
+    }
+
+    /// Restarts the log within the leader's range of offsets. Returns whether the log has changed.
+    fn restart(
+        &self,
+        received: &ReceivedPartition,
+        now_ms: i64,
+        listener: &mut dyn FollowerListener,
+    ) -> Result<bool, NotTaken> {
+        let fetched = &received.partition;
+        let end = Offset(fetched.diverging.map_or(-1, |leader| leader.end_offset));
+        let leader = LogSpan { start: Offset(fetched.log_start_offset), end };
+        let restarted = self.partition.restart_in_range(self.following, leader, now_ms)?;
+        Ok(notify(listener, &self.partition, restarted))
+    }
+
     /// Appends the records of a response.
     fn append(
         &mut self,

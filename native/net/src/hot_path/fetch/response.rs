@@ -97,7 +97,7 @@ impl PendingFetch {
     }
 
     /// Writes the response. A session leaves out unchanged partitions and records the offsets that it sends.
-    pub(super) fn answer(
+    pub(super) fn respond(
         &self,
         hot_path: &HotPath,
         view: ListenerView<'_>,

@@ -10,16 +10,16 @@ use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use pybroker_replica::Waiter;
 
 impl Processor {
-    pub(super) fn answer(&mut self, to: Waiter, payload: &[u8]) {
+    pub(super) fn respond(&mut self, to: Waiter, payload: &[u8]) {
         let Some(open) = self.reactor.open.get(to.connection) else { return };
         let mut connection = open.lock();
         let slot = connection.slot_mut(to.request);
         let counts = matches!(slot, Some(Slot::Control(_)));
-        if let Some(&mut (Slot::Control(asked) | Slot::Held(asked))) = slot {
-            let response = bare_tokens::answer(&mut connection, asked, payload);
-            self.counters().ended(asked.api_key, response.size());
+        if let Some(&mut (Slot::Control(requested) | Slot::Held(requested))) = slot {
+            let response = bare_tokens::respond(&mut connection, requested, payload);
+            self.counters().ended(requested.api_key, response.size());
             self.look_at_clock(&mut connection);
-            connection.answer(to.request, response);
+            connection.respond(to.request, response);
         }
         if counts {
             self.reactor.control_done();
@@ -30,21 +30,21 @@ impl Processor {
 
     /// Responds to a request and ends its connection: later requests of its client are dropped, and earlier requests that
     /// wait are completed with the data available.
-    pub(super) fn answer_last(&mut self, to: Waiter, payload: &[u8]) {
+    pub(super) fn respond_last(&mut self, to: Waiter, payload: &[u8]) {
         if let Some(open) = self.reactor.open.get(to.connection) {
-            open.lock().closing = Some(Closing::WhenAnswered);
+            open.lock().closing = Some(Closing::WhenResponded);
         }
-        self.answer(to, payload);
-        self.close_when_answered(to.connection);
+        self.respond(to, payload);
+        self.close_when_responded(to.connection);
     }
 
     pub(super) fn hold(&mut self, waiter: Waiter) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         if let Some(slot) = connection.slot_mut(waiter.request)
-            && let Slot::Control(asked) = *slot
+            && let Slot::Control(requested) = *slot
         {
-            *slot = Slot::Held(asked);
+            *slot = Slot::Held(requested);
             if let Some(steps) = connection.steps() {
                 steps.wait();
             }
@@ -58,7 +58,7 @@ impl Processor {
             Ok(()) if !connection.finished() => {
                 self.time_mute(connection);
                 if let Some((before, now)) = connection.account() {
-                    self.reactor.account_answers(connection.number, before, now);
+                    self.reactor.account_responses(connection.number, before, now);
                 }
             }
             Ok(()) => self.end(connection, End::Gone),

@@ -14,13 +14,13 @@ from pybroker.config.topic import TopicConfig
 from pybroker.machine.clock import SYSTEM_CLOCK
 from pybroker.storage.log_config import build_log_config
 from pybroker.storage.log_dirs.directories import Directories
+from pybroker.storage.maintenance import Maintenance
 from pybroker.storage.partitions import Partitions
-from pybroker.storage.upkeep import Upkeep
 from tests.support.partitions import open_one
 
 
 class Run:
-    """The upkeep of two log directories."""
+    """The maintenance of two log directories."""
 
     def __init__(self, root: Path) -> None:
         self.paths = [root / "a", root / "b"]
@@ -31,7 +31,7 @@ class Run:
         self.partitions.scan()
         self.workers = ThreadPoolExecutor(2)
         self.moved: asyncio.Queue[str] = asyncio.Queue()
-        self.upkeep = Upkeep(
+        self.maintenance = Maintenance(
             self.partitions,
             self.directories,
             self.workers,
@@ -52,17 +52,17 @@ class Run:
 async def run(tmp_path: Path) -> AsyncIterator[Run]:
     made = Run(tmp_path)
     yield made
-    await made.upkeep.end()
+    await made.maintenance.end()
     made.workers.shutdown()
     made.directories.release()
 
 
 async def test_a_topic_of_which_a_log_was_moved_is_reported_on_the_loop(run: Run) -> None:
     run.open("orders")
-    await run.upkeep.begin()
+    await run.maintenance.begin()
     here = run.partitions.directory_of("orders", 0)
     (other,) = (path for path in run.paths if path != here)
-    await asyncio.to_thread(run.upkeep.moves.request, "orders", 0, str(other))
+    await asyncio.to_thread(run.maintenance.moves.request, "orders", 0, str(other))
     assert await asyncio.wait_for(run.moved.get(), 60) == "orders"
     assert run.partitions.directory_of("orders", 0) == other
 
@@ -75,8 +75,8 @@ async def test_a_log_that_rolled_is_flushed_before_the_end(run: Run, monkeypatch
         flushed.append((topic, index))
 
     monkeypatch.setattr(run.partitions, "flush", flush)
-    run.upkeep.flush_rolled("orders", 3)
-    waiting = asyncio.ensure_future(run.upkeep.flushed())
+    run.maintenance.flush_rolled("orders", 3)
+    waiting = asyncio.ensure_future(run.maintenance.flushed())
     assert flushed == []
     goes_on.set()
     await asyncio.wait_for(waiting, 60)
@@ -90,10 +90,10 @@ async def test_what_has_not_begun_before_the_end_is_not_done(
     due: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
     done = threading.Event()
     monkeypatch.setattr(SYSTEM_CLOCK, "call_later", lambda _delay_s, work: due.put_nowait(work))
-    run.upkeep.retention._later(60_000, done.set)
+    run.maintenance.retention._later(60_000, done.set)
     work = await asyncio.wait_for(due.get(), 60)
     if ends_first:
-        await run.upkeep.end()
+        await run.maintenance.end()
     work()
     run.workers.shutdown()
     assert done.is_set() is not ends_first

@@ -6,9 +6,9 @@ use super::cluster::NodeId;
 
 /// The state of the Metadata request.
 #[derive(Debug, Default)]
-pub struct Asking {
+pub struct MetadataRequestState {
     /// The node of the request in flight, and when the request was sent.
-    pub asked: Option<(NodeId, Instant)>,
+    pub requested: Option<(NodeId, Instant)>,
     /// No Metadata request is sent before this time.
     pub rest: Option<Instant>,
     /// Since when metadata is needed without a response.

@@ -42,20 +42,20 @@ impl Reader {
         self.refuse(parts, error, now);
     }
 
-    pub(super) fn take_offset(&mut self, answer: &ListedOffset, parts: &[usize], now: Instant) {
-        let Some(index) = self.find(parts, &answer.topic, answer.index) else { return };
-        if answer.error != ErrorCode::NONE {
-            self.network.cluster.stale |= answer.error.asks_for_metadata();
-            return self.take_error(index, answer.error, now);
+    pub(super) fn take_offset(&mut self, response: &ListedOffset, parts: &[usize], now: Instant) {
+        let Some(index) = self.find(parts, &response.topic, response.index) else { return };
+        if response.error != ErrorCode::NONE {
+            self.network.cluster.stale |= response.error.requests_metadata();
+            return self.take_error(index, response.error, now);
         }
-        if answer.offset < 0 {
+        if response.offset < 0 {
             // No record is as new as the timestamp: read the records that arrive from here on.
             self.parts[index].start = Start::Time(LATEST);
             return;
         }
         let part = &mut self.parts[index];
-        (part.start, part.failures) = (Start::Offset(answer.offset), 0);
-        self.shared.found(&(Arc::clone(&part.topic), part.index), part.mark, answer.offset);
+        (part.start, part.failures) = (Start::Offset(response.offset), 0);
+        self.shared.found(&(Arc::clone(&part.topic), part.index), part.mark, response.offset);
     }
 
     fn find(&self, parts: &[usize], topic: &TopicRef, index: i32) -> Option<usize> {
@@ -68,7 +68,7 @@ impl Reader {
             Err(e) => return self.malformed(node, FETCH.name, &e.to_string(), parts.to_vec(), now),
         };
         if response.error != ErrorCode::NONE {
-            self.network.cluster.stale |= response.error.asks_for_metadata();
+            self.network.cluster.stale |= response.error.requests_metadata();
             parts.iter().for_each(|i| self.take_error(*i, response.error, now));
             return;
         }
@@ -143,7 +143,7 @@ impl Reader {
         let (part, cluster) = (&self.parts[index], &mut self.network.cluster);
         let hint = partition.current_leader;
         let is_known = hint.is_some_and(|leader| cluster.take_hint(&part.topic, part.index, leader));
-        if partition.error.asks_for_metadata() && !is_known {
+        if partition.error.requests_metadata() && !is_known {
             cluster.stale = true;
         }
     }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.controller")
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """A request to the leader."""
 
     request: Message
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     what: str
 
 
-class VoterUpkeep:
+class VoterMaintenance:
     """The requests of one controller. Used from one event loop."""
 
     def __init__(self, settings: QuorumSettings, driver: Driver, changes: VoterChanges) -> None:
@@ -73,24 +73,24 @@ class VoterUpkeep:
             if voter.votes and voter.voters.find(own.node_id) != own:
                 await self._changes.update(own)
             return
-        asked = self._asked(own)
+        requested = self._requested(own)
         address = None if voter.leader_key is None else self._driver.peers.address(voter.leader_key)
-        if asked is None or address is None:
+        if requested is None or address is None:
             return
-        code, text = await ask_leader(
+        code, text = await query_leader(
             f"{address.host}:{address.port}",
-            asked,
+            requested,
             self._settings.node_id,
             self._settings.request_timeout_ms,
             self._settings.security,
         )
-        self._note("" if code == ErrorCode.NONE else f"{asked.what} was rejected with {_name(code)}: {text or ''}")
+        self._note("" if code == ErrorCode.NONE else f"{requested.what} was rejected with {_name(code)}: {text or ''}")
 
     def _own(self) -> VoterNode:
         settings = self._settings
         return VoterNode(settings.node_id, settings.directory_id, settings.endpoints, KRAFT_VERSIONS)
 
-    def _asked(self, own: VoterNode) -> Asked | None:
+    def _requested(self, own: VoterNode) -> Requested | None:
         """Return the request that is due now, None for none."""
         settings, voters = self._settings, self._driver.voter.voters
         before = voters.find(own.node_id)
@@ -98,7 +98,7 @@ class VoterUpkeep:
             if before == own:
                 return None
             lowest, highest = own.kraft_versions
-            return Asked(
+            return Requested(
                 update_raft_voter.UpdateRaftVoterRequest(
                     cluster_id=settings.cluster_id,
                     current_leader_epoch=self._driver.voter.term,
@@ -118,7 +118,7 @@ class VoterUpkeep:
         if not settings.auto_join:
             return None
         if before is not None:
-            return Asked(
+            return Requested(
                 remove_raft_voter.RemoveRaftVoterRequest(
                     cluster_id=settings.cluster_id,
                     voter_id=before.node_id,
@@ -127,7 +127,7 @@ class VoterUpkeep:
                 remove_raft_voter.RemoveRaftVoterResponse,
                 "the removal of the voter that had this node's id before",
             )
-        return Asked(
+        return Requested(
             add_raft_voter.AddRaftVoterRequest(
                 cluster_id=settings.cluster_id,
                 timeout_ms=settings.request_timeout_ms,
@@ -148,8 +148,8 @@ class VoterUpkeep:
         self._refusal = refusal
 
 
-async def ask_leader(
-    server: str, asked: Asked, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
+async def query_leader(
+    server: str, requested: Requested, node_id: int, timeout_ms: int, security: RenewedSecurity | None = None
 ) -> tuple[int, str | None]:
     """Return error code and message of a controller's response; raises `ControllerError`."""
     settings = ConnectionSettings(
@@ -165,12 +165,12 @@ async def ask_leader(
     try:
         connection = await Connection.open(server, settings)
         try:
-            answer: Any = await connection.ask(asked.request, asked.response)
+            reply: Any = await connection.query(requested.request, requested.response)
         finally:
             await connection.close()
     except ClientError as error:
         raise ControllerError(f"{server}: {error}") from error
-    return answer.error_code, getattr(answer, "error_message", None)
+    return reply.error_code, getattr(reply, "error_message", None)
 
 
 async def supported_kraft_versions(

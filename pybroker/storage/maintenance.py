@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pybroker.storage.partitions import Partitions
 
 
-class Upkeep:
+class Maintenance:
     """Runs the background tasks for the logs of a broker. Used from the event loop."""
 
     def __init__(

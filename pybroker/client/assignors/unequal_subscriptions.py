@@ -30,13 +30,13 @@ class _Balance:
     ) -> None:
         self.nearness = nearness
         self.partitions = partitions
-        self.wishes = {m: [t for t in members[m].topics if t in partitions] for m in holdings.by_member}
+        self.topics = {m: [t for t in members[m].topics if t in partitions] for m in holdings.by_member}
         self.takers: dict[str, list[str]] = {topic: [] for topic in partitions}
-        for member, topics in self.wishes.items():
+        for member, topics in self.topics.items():
             for topic in topics:
                 self.takers[topic].append(member)
         self.current: dict[str, dict[TopicPartition, None]] = {
-            member: {p: None for p in held if p.topic in self.wishes[member] and not nearness.is_far(member, p)}
+            member: {p: None for p in held if p.topic in self.topics[member] and not nearness.is_far(member, p)}
             for member, held in holdings.by_member.items()
         }
         self.revocation = any(len(self.current[m]) != len(held) for m, held in holdings.by_member.items())
@@ -67,13 +67,13 @@ class _Balance:
 
     def poorest(self, topic: str) -> str:
         """Return the member with the fewest partitions among those subscribed to a topic."""
-        return next(member for _, member in self.ranking if topic in self.wishes[member])
+        return next(member for _, member in self.ranking if topic in self.topics[member])
 
     def give_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Assign each to the subscribed member with the fewest partitions that is not far from it. Returns the rest."""
         rest = []
         for partition in partitions:
-            wanting = (member for _, member in self.ranking if partition.topic in self.wishes[member])
+            wanting = (member for _, member in self.ranking if partition.topic in self.topics[member])
             member = next((member for member in wanting if not self.nearness.is_far(member, partition)), None)
             if member is None:
                 rest.append(partition)
@@ -90,7 +90,7 @@ class _Balance:
     def can_change(self, member: str) -> bool:
         """Whether a member may gain or lose partitions."""
         held = self.current[member]
-        if len(held) < sum(self.partitions[topic] for topic in self.wishes[member]):
+        if len(held) < sum(self.partitions[topic] for topic in self.topics[member]):
             return True
         return any(len(self.takers[p.topic]) >= 2 for p in held)
 
@@ -108,7 +108,7 @@ class _Balance:
 
     def _within_reach(self, member: str) -> Iterator[TopicPartition]:
         held = self.current[member]
-        for topic in self.wishes[member]:
+        for topic in self.topics[member]:
             for index in range(self.partitions[topic]):
                 partition = TopicPartition(topic, index)
                 if partition not in held:
@@ -134,7 +134,7 @@ class _Balance:
         earlier = self.before.get(partition, (None, 0))[0]
         if (
             earlier in self.current
-            and partition.topic in self.wishes[earlier]
+            and partition.topic in self.topics[earlier]
             and size > len(self.current[earlier]) + 1
         ):
             return earlier
