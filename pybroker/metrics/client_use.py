@@ -1,4 +1,4 @@
-"""Metrics of the use that single clients make of their quotas and limits.
+"""Metrics of each client's use of its quotas and limits.
 
 Owns the mapping from an entity's numbers to metrics. An entity is the user, the client id, both, or the address that
 a quota applies to. Must not know where the numbers are counted (the data plane, and
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     Family = tuple[str, Iterable[Sample]]
     Use = tuple[str, str, int, int]
-    """User and client id, empty where all share the quota; the use; throttle time in ms."""
+    """User and client id, empty if the quota applies to all; the use; throttle time in ms."""
     MutationUse = tuple[str, str, float, int, int]
     """User and client id; partitions that may be created now; partitions created; throttle time in ms."""
 
 _NANOSECONDS_PER_S = 1e9
 _MS_PER_S = 1000
 _NAME_LETTERS = 128
-"""Longest name that is exported unchanged; the data plane has shortened the names that it counts."""
+"""Longest name that is exported unchanged. Names from the data plane are already shortened."""
 
 
 class ClientUses(Protocol):
@@ -92,7 +92,7 @@ def _of_data_plane(quotas: Mapping[str, tuple[list[Use], int]]) -> Iterator[Fami
 
 
 def _shown(name: str) -> str:
-    """Return a name that a client may have chosen; a long one is cut, with its hash appended."""
+    """Return a client-chosen name. A long name is truncated, with its hash appended."""
     if len(name) <= _NAME_LETTERS:
         return name
     return f"{name[:_NAME_LETTERS]}...{sha256(name.encode(errors='replace')).hexdigest()[:16]}"

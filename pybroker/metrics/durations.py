@@ -2,7 +2,7 @@
 
 Owns its bounds, which are those of the data plane's histograms (`native/net/src/measures/times.rs:bounds_us`): the
 powers of two of microseconds from 16 µs to 67 s. Must not know the measured operation. One thread records, and any
-may read.
+thread may read.
 """
 
 from __future__ import annotations

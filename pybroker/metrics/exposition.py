@@ -1,4 +1,4 @@
-"""Metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for a client that accepts no other.
+"""Metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for a client that prefers it.
 
 Owns both formats, and the choice for a client. Must not know where values come from. The text is yielded in chunks
 of some hundred lines, so that other threads run in between.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 CLASSIC_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LINES = 200
-"""Lines of a chunk: about a millisecond's work."""
+"""Lines of a chunk: about one millisecond of work."""
 
 
 def wants_classic(accept: str) -> bool:

@@ -44,7 +44,7 @@ _SPANS_WAITING = 4096
 """Queued spans; when the queue is full, the oldest is dropped."""
 _SPANS_EACH_S = 2.0
 _LAST_S = 1.0
-"""Seconds that `close` waits for the rest to be sent, and again for requests in flight to be cancelled."""
+"""Seconds that `close` waits for queued data to be sent, and again for requests in flight to be cancelled."""
 _UNITS = {"seconds": "s", "bytes": "By"}
 
 
@@ -179,7 +179,7 @@ class Export:
         self._spans.append(span)
 
     def close(self) -> None:
-        """Send the rest, for at most two seconds."""
+        """Send the queued data, for at most two seconds."""
         self._stopped.set()
         self._thread.join(_LAST_S)
         self._sender.close()

@@ -23,7 +23,7 @@ def _topics(name: str, mbean: str, words: str, unit: str = "") -> tuple[Metric, 
         Metric(
             f"kafka_server_brokertopicmetrics_topic_{name}{end}",
             _C,
-            f"Of one topic: {words[0].lower()}{words[1:]}",
+            f"Per topic: {words[0].lower()}{words[1:]}",
             ("topic",),
             unit,
             f"{kafka},topic=([-.\\w]+)",
@@ -99,32 +99,32 @@ def _log(name: str, words: str, unit: str = "") -> Metric:
 
 METRICS: tuple[Metric, ...] = (
     # ------------------------------------------------------------------------------------------------ topics
-    *_topics("bytesin", "BytesInPerSec", "Bytes of the batches that producers had appended.", "bytes"),
+    *_topics("bytesin", "BytesInPerSec", "Bytes of batches appended by producers.", "bytes"),
     *_topics("bytesout", "BytesOutPerSec", "Bytes of records sent to consumers.", "bytes"),
-    *_topics("bytesrejected", "BytesRejectedPerSec", "Bytes of batches refused as too large.", "bytes"),
-    *_topics("messagesin", "MessagesInPerSec", "Records that producers had appended."),
+    *_topics("bytesrejected", "BytesRejectedPerSec", "Bytes of batches rejected as too large.", "bytes"),
+    *_topics("messagesin", "MessagesInPerSec", "Records appended by producers."),
     *_topics(
         "totalproducerequests",
         "TotalProduceRequestsPerSec",
-        "Partitions that Produce requests named, as Kafka counts them.",
+        "Partitions in Produce requests, counted as in Kafka.",
     ),
     *_topics(
         "failedproducerequests",
         "FailedProduceRequestsPerSec",
-        "Those of them that failed for another reason than a leader that moved, a topic that is unknown, a batch that "
-        "is too large or damaged, or a failed disk.",
+        "Partitions in Produce requests that failed with an unexpected error. Not counted: a moved leader, an unknown "
+        "topic, a batch that is too large or damaged, a failed disk.",
     ),
     *_topics(
         "totalfetchrequests",
         "TotalFetchRequestsPerSec",
-        "Partitions that were read for Fetch requests, of consumers and of followers; once more where the Fetch had "
-        "waited.",
+        "Partitions read for Fetch requests of consumers and followers. A delayed Fetch is counted again when it is "
+        "retried.",
     ),
     *_topics(
         "failedfetchrequests",
         "FailedFetchRequestsPerSec",
-        "Those of them that failed for another reason than a leader that moved, an offset out of range, a topic that "
-        "is unknown or a failed disk.",
+        "Partitions read for Fetch requests that failed with an unexpected error. Not counted: a moved leader, an "
+        "offset out of range, an unknown topic, a failed disk.",
     ),
     Metric(
         "kafka_server_brokertopicmetrics_replicationbytesin_bytes",
@@ -145,13 +145,13 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "pybroker_metrics_topics_omitted",
         _G,
-        "Topics beyond metrics.topics.max: neither they nor their partitions have series of their own.",
+        "Topics that exceed metrics.topics.max. These topics and their partitions have no series of their own.",
     ),
     # ---------------------------------------------------------------------------------------------- requests
     Metric(
         "kafka_network_requestmetrics_requests",
         _C,
-        "Requests begun.",
+        "Received requests.",
         ("request",),
         kafka="kafka.network:type=RequestMetrics,name=RequestsPerSec,request=([-.\\w]+)",
     ),
@@ -166,61 +166,64 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_network_requestmetrics_responsebytes_bytes",
         _C,
-        "Bytes of answers, size prefixes included.",
+        "Bytes of responses, size prefixes included.",
         ("request",),
         "bytes",
     ),
     Metric(
         "kafka_network_requestmetrics_inwork",
         _G,
-        "Requests begun and not answered, those that wait for data or for others included.",
+        "Requests in progress, delayed requests included.",
         ("request",),
     ),
     Metric(
         "kafka_network_requestmetrics_errors",
         _C,
-        "Error codes in answers to Produce and Fetch, one for each partition or for the whole answer.",
+        "Error codes in Produce and Fetch responses, one per partition, or one for a whole response.",
         ("request", "error"),
         kafka="kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=([-.\\w]+),error=([-.\\w]+)",
     ),
-    _time("requestqueuetime", "RequestQueueTimeMs", "From the last byte of a request to when it was worked on."),
-    _time("localtime", "LocalTimeMs", "How long requests were worked on here."),
+    _time(
+        "requestqueuetime", "RequestQueueTimeMs", "Time from the last byte of a request to the start of its processing."
+    ),
+    _time("localtime", "LocalTimeMs", "Processing time of requests on this node."),
     _time(
         "remotetime",
         "RemoteTimeMs",
-        "How long requests waited for data, for other replicas, for a sync, or for other nodes.",
+        "Time that requests waited for data, other replicas, a sync, or other nodes.",
     ),
-    _time("throttletime", "ThrottleTimeMs", "How long clients were to wait for their quotas, after the answer."),
+    _time("throttletime", "ThrottleTimeMs", "Throttle time of clients that exceeded a quota, after the response."),
     _time(
         "responsesendtime",
         "ResponseSendTimeMs",
-        "From an answer's making to its last byte in the socket: Kafka's ResponseQueueTimeMs and ResponseSendTimeMs.",
+        "Time from the creation of a response to its last byte in the socket. Corresponds to the sum of Kafka's "
+        "ResponseQueueTimeMs and ResponseSendTimeMs.",
     ),
-    _time("totaltime", "TotalTimeMs", "From the last byte of a request to the last byte of its answer."),
+    _time("totaltime", "TotalTimeMs", "Time from the last byte of a request to the last byte of its response."),
     Metric(
         "pybroker_control_requests",
         _C,
-        "Requests that the control plane has worked on, by API and version.",
+        "Requests handled by the control plane, by API and version.",
         ("request", "version"),
     ),
     Metric(
         "pybroker_control_request_failures",
         _C,
-        "Those of them whose whole answer was an error.",
+        "Control-plane requests whose whole response was an error, by API and version.",
         ("request", "version"),
     ),
     # --------------------------------------------------------------------------------- waiting and connections
     Metric(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         _G,
-        "Requests that wait: a Produce for other replicas or a sync, a Fetch for data.",
+        "Delayed requests: a Produce waits for other replicas or a sync, a Fetch for data.",
         ("delayedOperation",),
         kafka="kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=([-.\\w]+)",
     ),
     Metric(
         "kafka_server_delayedoperation_expires",
         _C,
-        "Requests that have waited as long as they might.",
+        "Delayed requests that reached their maximum wait time.",
         ("delayedOperation",),
         kafka="kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec",
     ),
@@ -241,15 +244,14 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_server_socket_server_metrics_connection_close",
         _C,
-        "Connections of a listener that have ended.",
+        "Closed connections of a listener.",
         ("listener",),
         kafka="kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-close-total",
     ),
     Metric(
         "kafka_server_socket_server_metrics_connection_accept_throttle_time_seconds",
         _C,
-        "How long connections waited to be accepted by a listener, as they came faster than "
-        "max.connection.creation.rate.",
+        "Time that connections to a listener waited to be accepted because they exceeded max.connection.creation.rate.",
         ("listener",),
         "seconds",
         "kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=connection-accept-throttle-time",
@@ -257,8 +259,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time_seconds",
         _C,
-        "How long connections to a listener were kept, one by one, before they were closed, as their address was "
-        "faster than its connection_creation_rate.",
+        "Total time that connections to a listener were delayed before they were closed because their address exceeded "
+        "its connection_creation_rate.",
         ("listener",),
         "seconds",
         "kafka.server:type=socket-server-metrics,listener=([-.\\w]+),name=ip-connection-accept-throttle-time",
@@ -266,44 +268,49 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_server_socket_server_metrics_ip_connection_accept",
         _C,
-        "Connections accepted from an address that has a connection_creation_rate.",
+        "Connections accepted from an address with a connection_creation_rate.",
         ("ip",),
         kafka="kafka.server:type=socket-server-metrics,ip=(.+),name=connection-accept-rate",
     ),
     # ------------------------------------------------------------------------------- clients that have a quota
-    _clients("bytes", "Produce", "byte-rate", "Bytes of Produce requests of those whom a quota binds.", "bytes"),
-    _throttled("Produce", "How long they were to wait for producer_byte_rate."),
-    _clients("bytes", "Fetch", "byte-rate", "Bytes of answers to Fetch of those whom a quota binds.", "bytes"),
-    _throttled("Fetch", "How long they were to wait for consumer_byte_rate."),
+    _clients("bytes", "Produce", "byte-rate", "Bytes of Produce requests of clients with a quota.", "bytes"),
+    _throttled("Produce", "Throttle time due to producer_byte_rate."),
+    _clients("bytes", "Fetch", "byte-rate", "Bytes of Fetch responses to clients with a quota.", "bytes"),
+    _throttled("Fetch", "Throttle time due to consumer_byte_rate."),
     _clients(
         "request_time_seconds",
         "Request",
         "request-time",
-        "How long threads worked for those whom a quota of that binds.",
+        "Thread time used for requests of clients with a request_percentage quota.",
         "seconds",
     ),
-    _throttled("Request", "How long they were to wait for request_percentage."),
+    _throttled("Request", "Throttle time due to request_percentage."),
     _clients(
         "tokens",
         "ControllerMutation",
         "tokens",
-        "Partitions that those whom a quota of that binds may have made and deleted now, at the node that decides "
-        "about topics; negative where it was too many.",
+        "Partitions that clients with a controller_mutation_rate quota may create or delete now, on the active "
+        "controller. Negative after a burst.",
         is_gauge=True,
     ),
-    _clients("partitions", "ControllerMutation", "rate", "Partitions that they had made and deleted."),
-    _throttled("ControllerMutation", "How long they were to wait for controller_mutation_rate."),
+    _clients(
+        "partitions",
+        "ControllerMutation",
+        "rate",
+        "Partitions created and deleted by clients with a controller_mutation_rate quota.",
+    ),
+    _throttled("ControllerMutation", "Throttle time due to controller_mutation_rate."),
     Metric(
         "pybroker_metrics_clients_omitted",
         _G,
-        "Those beyond metrics.clients.max, who used least: users and client ids by the quota that binds them, and "
-        "addresses as ip. They have no series of their own.",
+        "Users and client ids with a quota, and addresses (`ip`), that exceed metrics.clients.max. These have used "
+        "least, and have no series of their own.",
         ("quota",),
     ),
     Metric(
         "kafka_network_processor_cpu_seconds",
         _C,
-        "CPU time of a network thread. One that grows by a second each second is never idle (Kafka's IdlePercent is "
+        "CPU time of a network thread. A thread that uses one second per second is never idle (Kafka's IdlePercent is "
         "the share of time without work).",
         ("networkProcessor",),
         "seconds",
@@ -312,35 +319,33 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_server_ssl_certificate_expiry_seconds",
         _G,
-        "Seconds until the certificate of a listener ends; negative when it has.",
+        "Seconds until the certificate of a listener expires; negative after the expiry.",
         ("listener",),
         "seconds",
     ),
     # ------------------------------------------------------------------------------------------- replicas, logs
-    _replicas("LeaderCount", "Partitions that this broker leads."),
-    _replicas("PartitionCount", "Partitions that this broker has a replica of."),
-    _replicas("OfflineReplicaCount", "Replicas of this broker in log directories that have failed."),
-    _replicas("UnderReplicatedPartitions", "Partitions that this broker leads with a replica that is not in sync."),
+    _replicas("LeaderCount", "Partitions led by this broker."),
+    _replicas("PartitionCount", "Partitions with a replica on this broker."),
+    _replicas("OfflineReplicaCount", "Replicas of this broker in failed log directories."),
+    _replicas("UnderReplicatedPartitions", "Partitions led by this broker with an out-of-sync replica."),
     _replicas(
         "UnderMinIsrPartitionCount",
-        "Partitions that this broker leads with fewer replicas in sync than min.insync.replicas.",
+        "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas.",
     ),
     _replicas(
-        "AtMinIsrPartitionCount", "Partitions that this broker leads with exactly min.insync.replicas replicas in sync."
+        "AtMinIsrPartitionCount", "Partitions led by this broker with exactly min.insync.replicas in-sync replicas."
     ),
     _replicas(
-        "IsrShrinks", "Times that an in-sync replica left a partition that this broker leads.", _C, "IsrShrinksPerSec"
+        "IsrShrinks", "Times that a replica left the ISR of a partition led by this broker.", _C, "IsrShrinksPerSec"
     ),
     _replicas(
-        "IsrExpands", "Times that a replica came in sync of a partition that this broker leads.", _C, "IsrExpandsPerSec"
+        "IsrExpands", "Times that a replica joined the ISR of a partition led by this broker.", _C, "IsrExpandsPerSec"
     ),
-    _replicas(
-        "FailedIsrUpdates", "Changes of in-sync replicas that the controller refused.", _C, "FailedIsrUpdatesPerSec"
-    ),
+    _replicas("FailedIsrUpdates", "ISR changes that the controller rejected.", _C, "FailedIsrUpdatesPerSec"),
     _log("Size", "Bytes of a partition's log.", "bytes"),
     _log("NumLogSegments", "Segments of a partition's log."),
     _log("LogStartOffset", "The first readable offset of a partition."),
-    _log("LogEndOffset", "The offset that the next record of a partition gets."),
+    _log("LogEndOffset", "The offset of the next record of a partition."),
     Metric(
         "kafka_log_logmanager_size_bytes",
         _G,
@@ -351,109 +356,107 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_log_logmanager_offlinelogdirectorycount",
         _G,
-        "Log directories that have failed.",
+        "Failed log directories.",
         kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
     ),
     Metric("pybroker_log_group_flush_syncs", _C, "Syncs of logs with flush=group."),
-    Metric("pybroker_log_group_flush_appends", _C, "Appends that these syncs made durable."),
+    Metric("pybroker_log_group_flush_appends", _C, "Appends made durable by syncs with flush=group."),
     Metric(
         "pybroker_log_recovered_bytes",
         _C,
-        "Bytes of segments that recoveries after an unclean stop have read and checked.",
+        "Bytes of segments read and checked by recovery after an unclean shutdown.",
         (),
         "bytes",
     ),
     Metric(
         "kafka_log_logmanager_remaininglogstorecover",
         _G,
-        "Logs that the recovery of a directory after an unclean stop has left.",
+        "Logs of a directory not yet recovered after an unclean shutdown.",
         ("directory",),
         kafka="kafka.log:type=LogManager,name=remainingLogsToRecover,dir=(.+)",
     ),
     Metric(
         "pybroker_log_remaining_recovery_bytes",
         _G,
-        "Bytes of segments that this recovery has left to read and check.",
+        "Bytes of segments of a directory not yet read and checked by recovery.",
         ("directory",),
         "bytes",
     ),
     Metric(
         "kafka_log_logflushstats_flushes",
         _C,
-        "Times that a log was made durable: its segments, its indexes and its directory were synced.",
+        "Flushes of logs. A flush syncs the segments, the indexes and the directory of a log.",
         kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
     ),
-    Metric("kafka_log_logflushstats_seconds", _C, "How long these took, together.", (), "seconds"),
+    Metric("kafka_log_logflushstats_seconds", _C, "Total duration of log flushes.", (), "seconds"),
     Metric(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
         _G,
-        "Compacted partitions that are damaged and left alone by the cleaner.",
+        "Damaged compacted partitions that the cleaner skips.",
         kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=(.+)",
     ),
     Metric(
         "kafka_log_logcleanermanager_max_dirty_percent",
         _G,
-        "Bytes that can be cleaned of the filthiest compacted log, in percent of these and "
-        "the clean ones, at the last check.",
+        "Highest dirty ratio of a compacted log at the last check: cleanable bytes in percent of cleanable and clean "
+        "bytes.",
         kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
     ),
     Metric(
         "kafka_log_logcleanermanager_time_since_last_run_seconds",
         _G,
-        "Time since the cleaner last checked for a log that is due.",
+        "Time since the cleaner last checked which logs are due for cleaning.",
         (),
         "seconds",
         "kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
     ),
-    Metric("pybroker_log_cleaner_due_logs", _G, "Logs that are due for cleaning, at the last check."),
+    Metric("pybroker_log_cleaner_due_logs", _G, "Logs due for cleaning at the last check."),
     Metric(
-        "pybroker_log_cleaner_due_bytes", _G, "Bytes of these logs that can be cleaned, at the last check.", (), "bytes"
+        "pybroker_log_cleaner_due_bytes", _G, "Cleanable bytes of logs due for cleaning at the last check.", (), "bytes"
     ),
-    Metric("pybroker_log_cleaner_passes", _C, "Passes of the cleaner over a log that have ended."),
-    Metric("pybroker_log_cleaner_seconds", _C, "How long these passes took, together.", (), "seconds"),
-    Metric("pybroker_log_cleaner_read_bytes", _C, "Bytes of the segments that these passes read.", (), "bytes"),
-    Metric("pybroker_log_cleaner_written_bytes", _C, "Bytes of the segments in their place.", (), "bytes"),
+    Metric("pybroker_log_cleaner_passes", _C, "Completed passes of the cleaner over a log."),
+    Metric("pybroker_log_cleaner_seconds", _C, "Total duration of cleaner passes.", (), "seconds"),
+    Metric("pybroker_log_cleaner_read_bytes", _C, "Bytes of segments read by cleaner passes.", (), "bytes"),
+    Metric("pybroker_log_cleaner_written_bytes", _C, "Bytes of segments written by cleaner passes.", (), "bytes"),
     # ------------------------------------------------------------------------------------------- coordinators
     Metric(
         "kafka_coordinator_group_groupmetadatamanager_numgroups",
         _G,
-        "Groups whose coordinator is this broker, by protocol and state.",
+        "Groups coordinated by this broker, by protocol and state.",
         ("protocol", "state"),
         kafka="kafka.server:type=group-coordinator-metrics,name=group-count,protocol=([-.\\w]+)",
     ),
     Metric(
         "kafka_coordinator_transaction_transactions",
         _G,
-        "Transactional ids whose coordinator is this broker, by state.",
+        "Transactional ids coordinated by this broker, by state.",
         ("state",),
     ),
     # ------------------------------------------------------------------------------------ controller and quorum
-    _controller("ActiveControllerCount", "1 where this node is the active controller, else 0."),
+    _controller("ActiveControllerCount", "1 if this node is the active controller, else 0."),
     _controller("GlobalTopicCount", "Topics of the cluster."),
     _controller("GlobalPartitionCount", "Partitions of the cluster."),
     _controller("OfflinePartitionsCount", "Partitions of the cluster without a leader."),
-    _controller(
-        "PreferredReplicaImbalanceCount", "Partitions of the cluster that another replica leads than the preferred."
-    ),
+    _controller("PreferredReplicaImbalanceCount", "Partitions of the cluster not led by their preferred replica."),
     _controller("FencedBrokerCount", "Registered brokers that are fenced."),
     _controller("ActiveBrokerCount", "Registered brokers that are not fenced."),
-    _controller("MetadataErrorCount", "Times that a part of this node could not put the metadata in force."),
-    _controller("LastAppliedRecordOffset", "Offset of the last record of the metadata log that this node has applied."),
+    _controller("MetadataErrorCount", "Times that a component of this node failed to apply metadata."),
+    _controller("LastAppliedRecordOffset", "Offset of the last metadata record applied by this node."),
     Metric(
         "kafka_controller_controllerstats_uncleanleaderelections",
         _C,
-        "Unclean leader elections that this node has committed as the active controller. Each can lose records.",
+        "Unclean leader elections committed by this node as the active controller. Each can lose records.",
         kafka="kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
     ),
-    _raft("current-leader", "Node id of the leader of the metadata quorum; -1 for none."),
+    _raft("current-leader", "Node id of the leader of the metadata quorum; -1 without a leader."),
     _raft("current-epoch", "Epoch of the metadata quorum."),
-    _raft("high-watermark", "End of what is committed of the metadata log."),
-    _raft("log-end-offset", "End of this voter's metadata log."),
+    _raft("high-watermark", "High watermark of the metadata log."),
+    _raft("log-end-offset", "End offset of this voter's metadata log."),
     Metric(
         "kafka_server_raft_metrics_commit_latency_seconds",
         _H,
-        "From when the active controller proposed a batch of records to when a majority of the voters had it and it "
-        "was published here.",
+        "Time from the active controller's proposal of a batch of records until a majority of voters has the batch and "
+        "this node has published it.",
         (),
         "seconds",
         "kafka.server:type=raft-metrics,name=commit-latency-avg",
@@ -461,8 +464,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_controller_controllereventmanager_event_seconds",
         _H,
-        "From when a request's event was handed to the active controller to when what it came to was committed and "
-        "published: Kafka's EventQueueTimeMs and EventQueueProcessingTimeMs, and the commit.",
+        "Time from submitting a request's event to the active controller until its records are committed and "
+        "published. Corresponds to Kafka's EventQueueTimeMs and EventQueueProcessingTimeMs, plus the commit.",
         (),
         "seconds",
         "kafka.controller:type=ControllerEventManager,name=EventQueueProcessingTimeMs",
@@ -471,15 +474,15 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_server_kafkaserver_brokerstate",
         _G,
-        "1 while the broker starts, 2 while it recovers, 3 while it runs, 6 and 7 while it stops.",
+        "State of the broker: 1 starting, 2 recovering, 3 running, 6 and 7 stopping.",
         kafka="kafka.server:type=KafkaServer,name=BrokerState",
     ),
-    Metric("pybroker_build_info", _G, "1, with the version.", ("version",)),
+    Metric("pybroker_build_info", _G, "Constant 1, with the version as label.", ("version",)),
     Metric("process_cpu_seconds", _C, "CPU time of the process.", (), "seconds"),
     Metric("process_resident_memory_bytes", _G, "Memory of the process.", (), "bytes"),
     Metric("process_open_fds", _G, "Open descriptors of the process."),
-    Metric("process_start_time_seconds", _G, "When the process started, in seconds since 1970.", (), "seconds"),
+    Metric("process_start_time_seconds", _G, "Start time of the process, in seconds since 1970.", (), "seconds"),
 )
-"""All metrics, in the order in which they are shown."""
+"""All metrics, in the order of the reference."""
 
 BY_NAME = {metric.name: metric for metric in METRICS}

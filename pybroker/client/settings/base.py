@@ -38,9 +38,9 @@ class ClientSettings(Settings):
     """Keys that are declared for several kinds of clients, and have no effect on this kind."""
 
     named: frozenset[str]
-    """The keys that were given: those of `given`, and those whose values are objects."""
+    """The keys that were set: those of `given`, and those whose values are objects."""
 
-    bootstrap_servers = string("", "`host:port` of brokers to begin with, comma-separated or a list, at least one.")
+    bootstrap_servers = string("", "Initial brokers as `host:port`, comma-separated or as a list; at least one.")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -49,7 +49,7 @@ class ClientSettings(Settings):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """Parse Kafka's keys. Values are texts, numbers, booleans, or lists where Kafka accepts lists; None: not given.
+        """Parse Kafka's keys. Values are texts, numbers, booleans, or lists where Kafka accepts lists. None: not set.
 
         Raises SettingError for a key that is unknown to all clients or not supported by this one, for a value of
         another type or out of range, and for values that exclude each other.
@@ -62,7 +62,7 @@ class ClientSettings(Settings):
             if key in cls.keys and key not in cls.objects and not (key == TOKEN_PROVIDER and callable(value)):
                 texts[key] = _text_of(value)
         if not texts.get(_SERVERS):
-            raise SettingError(f"{_SERVERS} is not set: name at least one host:port")
+            raise SettingError(f"{_SERVERS} is not set: specify at least one host:port")
         texts[_SERVERS] = ",".join(parse_servers(texts[_SERVERS]))
         try:
             made = cls(texts)
@@ -130,14 +130,14 @@ class ClientSettings(Settings):
             return
         if key in KAFKAS_NAMES:
             name = KAFKAS_NAMES[key]
-            what = "this client has nothing of the kind" if name is None else f"Kafka's name is {name}"
+            what = "this client has no equivalent" if name is None else f"Kafka's name is {name}"
             raise SettingError(f"{key}={shown(key, value)}: a setting of librdkafka; {what}")
         near = suggestion(key.replace("_", "."), cls.keys) or suggestion(key, _all_keys())
         hint = "" if near is None else f"; is {near} meant?"
         raise SettingError(f"{key}={shown(key, value)}: {cls.client} has no such setting{hint}")
 
     def _complete(self) -> None:
-        """Check the rules between values, and derive values that depend on several. Raises SettingError."""
+        """Check the rules between values, and compute values that depend on other values. Raises SettingError."""
 
     def _check_security(self) -> None:
         """Check the rules between values of `ssl.*` and `sasl.*`. Raises SettingError."""

@@ -12,7 +12,7 @@ from pybroker.config.key import boolean, integer, optional_boolean, optional_str
 
 _BROKER_DECIDES = ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy")
 """Keys that are invalid with the protocol of KIP-848."""
-_SHARE = "there are no share consumers yet"
+_SHARE = "share consumers are not supported yet"
 
 
 class FetcherSettings(ConnectionSettings):
@@ -22,40 +22,47 @@ class FetcherSettings(ConnectionSettings):
     objects: ClassVar[frozenset[str]] = frozenset({"key.deserializer", "value.deserializer"})
     unused: ClassVar[frozenset[str]] = frozenset({"default.api.timeout.ms"})
 
-    fetch_min_bytes = integer(1, "A broker waits until it has so many bytes to give.", at_least=0)
-    fetch_max_bytes = integer(52_428_800, "The most bytes of one response, but for its first batch.", at_least=0)
-    max_partition_fetch_bytes = integer(
-        1_048_576, "The most bytes of one partition in a response, but for the response's first batch.", at_least=0
+    fetch_min_bytes = integer(1, "The minimum bytes that a broker collects before it responds to a fetch.", at_least=0)
+    fetch_max_bytes = integer(
+        52_428_800, "The maximum bytes of a fetch response. Its first batch may be larger.", at_least=0
     )
-    fetch_max_wait_ms = integer(500, "The longest that a broker waits for `fetch.min.bytes`.", at_least=0)
+    max_partition_fetch_bytes = integer(
+        1_048_576,
+        "The maximum bytes of one partition in a fetch response. The first batch of the response may be larger.",
+        at_least=0,
+    )
+    fetch_max_wait_ms = integer(500, "The maximum time that a broker waits for `fetch.min.bytes`.", at_least=0)
     check_crcs = boolean(True, "Whether the checksums of received batches are verified.")
     client_rack = string(
-        "", "Where this client runs: the brokers may have the consumer read from replicas there, and assignors use it."
+        "",
+        "The rack of this client. Brokers may direct the consumer to replicas in this rack, and assignors use it.",
     )
     isolation_level = string(
         "read_uncommitted",
-        "Whether records of transactions that are open or aborted are read.",
+        "Whether records of open and aborted transactions are returned: `read_committed` omits them.",
         one_of=("read_uncommitted", "read_committed"),
     )
     auto_offset_reset = offset_reset()
-    allow_auto_create_topics = boolean(True, "Whether a broker may create a topic that is subscribed to or assigned.")
-    max_poll_records = integer(500, "The most records that one `poll` returns.", at_least=1)
+    allow_auto_create_topics = boolean(
+        True, "Whether a broker may create a missing topic that is subscribed or assigned."
+    )
+    max_poll_records = integer(500, "The maximum number of records that one `poll` returns.", at_least=1)
     queued_responses = integer(
         4,
-        "Received responses that wait for the program while the next is asked for.",
+        "The number of responses queued for the program at which the client stops sending fetches.",
         at_least=1,
-        ours="lower it to hold less memory",
+        ours="lower it to use less memory",
     )
     max_decompressed_bytes = integer(
         268_435_456,
-        "The largest that a compressed batch may become.",
+        "The maximum bytes of a batch after decompression.",
         at_least=1,
-        ours="lower it where a topic's writers are not trusted",
+        ours="lower it if the producers of a topic are not trusted",
     )
 
-    key_deserializer = string("", "Bytes are handed out as they are.")
-    value_deserializer = string("", "Bytes are handed out as they are.")
-    interceptor_classes = no_classes("Java classes that see records.", "there is no JVM here")
+    key_deserializer = string("", "Bytes are returned unchanged.")
+    value_deserializer = string("", "Bytes are returned unchanged.")
+    interceptor_classes = no_classes("Java classes that intercept records.", "pybroker does not run on a JVM")
 
     @property
     def stops_at_new_leader(self) -> bool:
@@ -76,32 +83,39 @@ class ConsumerSettings(FetcherSettings):
     unused: ClassVar[frozenset[str]] = frozenset()
 
     group_id = optional_string(
-        "The group. Without one, partitions can be assigned, but no group joined and no offset committed."
+        "The consumer group. Without it, the consumer can assign partitions, but not subscribe or commit offsets."
     )
-    group_instance_id = optional_string("Set by a static member: its share of the group outlives a restart (KIP-345).")
+    group_instance_id = optional_string(
+        "The id of a static member, which keeps its assignment over a restart (KIP-345)."
+    )
     group_protocol = string(
         "classic",
-        "How the group shares its partitions out: `classic` by its first member, `consumer` by the broker (KIP-848).",
+        "The rebalance protocol. With `classic` the group's leader assigns partitions, with `consumer` the broker does "
+        "(KIP-848).",
         one_of=("classic", "consumer"),
         any_case=True,
     )
-    group_remote_assignor = optional_string("With `consumer`: the broker's assignor to wish for, `uniform` or `range`.")
+    group_remote_assignor = optional_string(
+        "With `consumer`: the preferred assignor of the broker, `uniform` or `range`."
+    )
     partition_assignment_strategy = string(
-        "range,cooperative-sticky", "With `classic`: the assignors that this member knows, the best first."
+        "range,cooperative-sticky", "With `classic`: the assignors that this member supports, in order of preference."
     )
-    session_timeout_ms = integer(45_000, "A member that sends no heartbeat for so long has left.", at_least=1)
-    heartbeat_interval_ms = integer(3_000, "The time between signs of life; less than the session.", at_least=1)
-    max_poll_interval_ms = integer(300_000, "A member that does not poll for so long leaves.", at_least=1)
-    enable_auto_commit = optional_boolean(
-        "Whether offsets are committed without being asked. Unset: on with a `group.id`, off without."
+    session_timeout_ms = integer(
+        45_000, "The time without a heartbeat after which the broker removes a member from its group.", at_least=1
     )
-    auto_commit_interval_ms = integer(5_000, "The time between such commits.", at_least=0)
-    exclude_internal_topics = boolean(True, "Whether a pattern leaves Kafka's own topics out.")
+    heartbeat_interval_ms = integer(3_000, "The time between heartbeats; less than `session.timeout.ms`.", at_least=1)
+    max_poll_interval_ms = integer(
+        300_000, "The maximum time between polls. A member that exceeds it leaves its group.", at_least=1
+    )
+    enable_auto_commit = optional_boolean("Whether offsets are committed automatically. Unset: only with a `group.id`.")
+    auto_commit_interval_ms = integer(5_000, "The time between automatic commits.", at_least=0)
+    exclude_internal_topics = boolean(True, "Whether a subscription pattern excludes Kafka's internal topics.")
     share_acknowledgement_mode = fixed(
-        "implicit", "How share consumers acknowledge.", only=("implicit",), because=_SHARE
+        "implicit", "How share consumers acknowledge records.", only=("implicit",), because=_SHARE
     )
     share_acquire_mode = fixed(
-        "batch_optimized", "How share consumers acquire.", only=("batch_optimized",), because=_SHARE
+        "batch_optimized", "How share consumers acquire records.", only=("batch_optimized",), because=_SHARE
     )
 
     @property

@@ -1,7 +1,7 @@
-"""Declarations of keys that this client does not fully support: each accepts only values whose meaning is honoured.
+"""Declarations of keys that this client does not fully support: each accepts only supported values.
 
-Owns the messages that reject other values. Every key of Kafka's clients that has no support is declared by one of
-these functions, so that no setting is silently ignored.
+Owns the messages that reject other values. One of these functions declares every unsupported key
+of Kafka's clients, so that no setting is silently ignored.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ def offset_reset() -> Key[str]:
     return Key(
         Kind.STRING,
         "latest",
-        "Where a partition begins that has no committed offset, or whose offset is out of range: `earliest`, `latest`, "
-        "`none` (an error), or `by_duration:` and an ISO 8601 duration, so far back (KIP-1106).",
+        "The start of a partition without a committed offset, or with an offset out of range: `earliest`, `latest`, "
+        "`none` (an error), or `by_duration:` with an ISO 8601 duration before now (KIP-1106).",
         parse=str,
         check=_is_reset,
         expected="earliest, latest, none, or by_duration: and a duration like PT1H30M that is not negative",

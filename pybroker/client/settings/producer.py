@@ -47,103 +47,108 @@ class ProducerSettings(ConnectionSettings):
 
     acks = string(
         "all",
-        "Who has a record that counts as acknowledged: `all` (or `-1`) in-sync replicas, `1` the leader, `0` nobody.",
+        "The replicas that must have a record before it is acknowledged: `0` none, `1` the leader, `all` (or `-1`) all "
+        "in-sync replicas.",
         one_of=tuple(_ACKS),
     )
-    batch_size = integer(16_384, "A batch of one partition that has so many bytes is sent.", at_least=0)
-    linger_ms = double(5.0, "The longest that a batch waits for more records.", at_most=LONG_MAX)
-    buffer_memory = long(33_554_432, "Bytes of records that wait for their acknowledgement.", at_least=0)
-    max_block_ms = long(60_000, "The longest that `send` waits for metadata and for memory.", at_least=0)
+    batch_size = integer(16_384, "The size in bytes at which a batch of one partition is sent.", at_least=0)
+    linger_ms = double(5.0, "The maximum time that a batch waits for more records.", at_most=LONG_MAX)
+    buffer_memory = long(33_554_432, "The maximum bytes of records that wait for acknowledgement.", at_least=0)
+    max_block_ms = long(60_000, "The maximum time that `send` waits for metadata and memory.", at_least=0)
     delivery_timeout_ms = integer(
         120_000,
-        "A record that is not acknowledged so long after `send` is given up; at least `linger.ms` and "
-        "`request.timeout.ms` together, and as long where it is not given.",
+        "The time after `send` at which an unacknowledged record fails; at least `linger.ms` plus "
+        "`request.timeout.ms`. If it is not set, it is raised to that minimum.",
         at_least=0,
     )
-    max_request_size = integer(1_048_576, "The largest request, and so the largest record.", at_least=0)
+    max_request_size = integer(1_048_576, "The maximum bytes of a request, and thus of a record.", at_least=0)
     max_in_flight_requests_per_connection = integer(
-        5, "Requests that a broker may not have answered; more than 5 only with `enable.idempotence=false`.", at_least=1
+        5,
+        "The maximum number of requests without a response. More than 5 requires `enable.idempotence=false`.",
+        at_least=1,
     )
     enable_idempotence = optional_boolean(
-        "Whether the broker keeps out what arrives twice, or in another order. Unset: on with `acks=all` and `retries`."
+        "Whether the broker rejects duplicate and out-of-order batches. Unset: on with `acks=all` and `retries` > 0."
     )
-    compression_type = string("none", "How batches are compressed.", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
+    compression_type = string(
+        "none", "The codec that compresses batches.", one_of=("none", "gzip", "snappy", "lz4", "zstd")
+    )
     compression_gzip_level = optional_integer(
-        "The level of gzip. Unset: the codec's own.", at_least=-1, at_most=9, but_not=0
+        "The level of gzip. Unset: the codec's default.", at_least=-1, at_most=9, but_not=0
     )
-    compression_lz4_level = optional_integer("The level of lz4. Unset: the fast one.", at_least=1, at_most=17)
+    compression_lz4_level = optional_integer("The level of lz4. Unset: the fast compressor.", at_least=1, at_most=17)
     compression_zstd_level = optional_integer(
-        "The level of zstd. Unset: the codec's own.", at_least=-131_072, at_most=22
+        "The level of zstd. Unset: the codec's default.", at_least=-131_072, at_most=22
     )
     compression_level = optional_integer(
-        "The level of whichever codec `compression.type` names, where its own key does not say it.",
+        "The level of the codec in `compression.type`, unless the codec's own key is set.",
         ours="librdkafka's key",
     )
-    receive_buffer_bytes = integer(32_768, "SO_RCVBUF of connections; -1 leaves the system's.", at_least=-1)
+    receive_buffer_bytes = integer(
+        32_768, "The SO_RCVBUF size of connections; -1 is the system's default.", at_least=-1
+    )
 
     unobserved_failures = string(
         "raise",
-        "What `flush` and `close` do about records that were not delivered and whose failure the program has not taken "
-        "from a `Delivery`, a future or a callback: `raise` the first with count and partitions, or `log` that.",
+        "The action of `flush` and `close` for failed records if the program has not received the failure from a "
+        "`Delivery`, a future or a callback: `raise` or `log` the first failure with count and partitions.",
         one_of=("raise", "log"),
-        ours="log for a program that must not end by a lost record",
+        ours="set `log` for a program that must not end because of a lost record",
     )
 
     exit_flush_timeout_ms = long(
         10_000,
-        "The longest that the end of the process waits for the records of a producer that was not closed; what is not "
-        "acknowledged then is lost, with one line in the log.",
+        "The maximum time that process exit waits for the records of producers that were not closed. Records not "
+        "acknowledged by then are lost, which one log message reports.",
         at_least=0,
-        ours="raise it for a program that ends without `close` and sends much at its end",
+        ours="raise it for a program that sends many records and exits without `close`",
     )
 
-    key_serializer = string("", "Bytes are sent as they are.")
-    value_serializer = string("", "Bytes are sent as they are.")
-    retries = integer(
-        INT_MAX, "How often a batch is sent again, as long as `delivery.timeout.ms` is not over.", at_least=0
-    )
+    key_serializer = string("", "Bytes are sent unchanged.")
+    value_serializer = string("", "Bytes are sent unchanged.")
+    retries = integer(INT_MAX, "The maximum number of retries of a batch, within `delivery.timeout.ms`.", at_least=0)
     partitioner_class = string(
         "",
-        "Where records go that name no partition. Empty: by the key's hash; without a key to the partition that is "
-        "being filled. A function is given to the producer instead, as `partitioner`.",
+        "The partitioner of records without a partition. Empty: the key's hash, or the sticky partition (KIP-480) for "
+        "a record without a key. To use a function, pass it to the producer as `partitioner`.",
         one_of=("", *_ROUND_ROBIN),
     )
-    partitioner_ignore_keys = boolean(False, "Whether records with a key go where others go.")
+    partitioner_ignore_keys = boolean(False, "Whether records with a key are partitioned like records without a key.")
     partitioner = string(
         "",
-        "As `partitioner.class`, or one of librdkafka's partitioners.",
+        "Same as `partitioner.class`. Also accepts librdkafka's partitioners.",
         one_of=("", *_ROUND_ROBIN, *_LIBRDKAFKAS),
         ours="librdkafka's key",
     )
     partitioner_adaptive_partitioning_enable = fixed(
         "true",
-        "Whether slower brokers get less. Records without a key go to all partitions alike.",
+        "Whether slower brokers get fewer records. No effect: records without a key go to all partitions equally.",
         only=("true", "false"),
-        because="it is a switch",
+        because="expected a boolean",
     )
     partitioner_availability_timeout_ms = fixed(
         "0",
-        "How long a broker may be slow before its partitions get no records without a key.",
+        "The time that a broker may be slow before its partitions get no records without a key.",
         only=("0",),
-        because="no partition is left out for its broker's slowness",
+        because="partitions of slow brokers are not skipped",
     )
-    interceptor_classes = no_classes("Java classes that see records.", "there is no JVM here")
-    metadata_max_idle_ms = long(300_000, "Topics are never forgotten.", at_least=5_000, acts=False)
+    interceptor_classes = no_classes("Java classes that intercept records.", "pybroker does not run on a JVM")
+    metadata_max_idle_ms = long(300_000, "Metadata of idle topics is never discarded.", at_least=5_000, acts=False)
     transactional_id = optional_string(
-        "The name by which a producer is the same one after a restart: its records are sent in transactions, and an "
-        "earlier producer of this name is fenced. Unset: no transactions."
+        "The id that identifies a producer over restarts. Its records are sent in transactions, and an earlier "
+        "producer with this id is fenced. Unset: no transactions."
     )
     transaction_timeout_ms = integer(
         60_000,
-        "A transaction that is open for longer is aborted by its coordinator; at most what the broker's "
-        "`transaction.max.timeout.ms` allows.",
+        "The time after which the coordinator aborts an open transaction; at most the broker's "
+        "`transaction.max.timeout.ms`.",
         at_least=1,
     )
     transaction_two_phase_commit_enable = fixed(
         "false",
-        "Whether a coordinator outside of Kafka ends transactions (KIP-939).",
+        "Whether an external coordinator completes transactions (KIP-939).",
         only=("false",),
-        because="this client ends its transactions itself",
+        because="this client completes its transactions itself",
     )
 
     @property

@@ -1,7 +1,7 @@
 """The settings of encryption and authentication: `security.protocol`, `ssl.*`, `sasl.*`.
 
-Owns these keys, which are all that Kafka's clients have of them, librdkafka's names for some, and the rules between
-them. Each is honoured or rejected by name. Must not read a file: `pybroker.client.security` creates TLS and SASL
+Owns all keys of Kafka's clients with these prefixes, librdkafka's names for some, and the rules between them. Each is
+honoured or rejected by name. Must not read a file: `pybroker.client.security` creates TLS and SASL
 objects from these values.
 """
 
@@ -37,12 +37,12 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _VERSIONS = ("TLSv1.2", "TLSv1.3")
 _STORES = ("JKS", "PKCS12", "PEM")
-_NO_JVM = "there is no JVM here"
-_TICKETS = "Tickets are renewed by the system's library."
-_ASSERTIONS = "a token is fetched with a client's id and secret, not with an assertion"
-_BROKERS = "only brokers use it"
+_NO_JVM = "pybroker does not run on a JVM"
+_TICKETS = "The system's Kerberos library renews tickets."
+_ASSERTIONS = "tokens are requested with a client id and secret, not with an assertion"
+_BROKERS = "Only brokers use this key."
 _LIBRDKAFKAS = "librdkafka's key"
-_LIBRDKAFKA = "librdkafka's name of "
+_LIBRDKAFKA = "librdkafka's name for "
 
 
 def _choice(default: str, doc: str, one_of: tuple[str, ...]) -> Key[str]:
@@ -59,7 +59,7 @@ def _kerberos(default: str) -> Key[str]:
 
 def _assertion(default: str | None) -> Key[str | None]:
     only = () if default is None else (default,)
-    return fixed(default, "How a client signs an assertion.", only=only, because=_ASSERTIONS)
+    return fixed(default, "A setting of client assertions, which are not supported.", only=only, because=_ASSERTIONS)
 
 
 def _secret(doc: str, *, ours: str = "") -> Key[str | None]:
@@ -78,92 +78,104 @@ class SecuritySettings(ClientSettings):
     """Settings of encryption, of the trusted certificates, and of the client's credentials."""
 
     security_protocol = _choice(
-        "PLAINTEXT", "How connections are secured: by TLS (`SSL`), by SASL, by both, or not at all.", PROTOCOLS
+        "PLAINTEXT", "The security of connections: TLS (`SSL`), SASL, both, or none.", PROTOCOLS
     )
 
     ssl_protocol = fixed(
-        "TLSv1.3", "The newest version of TLS; `ssl.enabled.protocols` has all.", only=_VERSIONS, because=_NO_JVM
+        "TLSv1.3",
+        "The newest TLS version. `ssl.enabled.protocols` lists all versions.",
+        only=_VERSIONS,
+        because=_NO_JVM,
     )
-    ssl_provider = fixed(None, "A security provider of Java's.", because=_NO_JVM)
-    ssl_cipher_suites = optional_listing("Cipher suites by IANA's names. Unset: all that are safe.")
-    ssl_enabled_protocols = optional_listing("Versions of TLS, of TLSv1.2 and TLSv1.3. Unset: both.")
-    ssl_keystore_type = _choice("JKS", "The form of the key store: PKCS12 or PEM.", _STORES)
-    ssl_keystore_location = optional_string("A file with the client's key and certificates; `ssl.keystore.type`.")
-    ssl_keystore_password = _secret("The password of a key store in PKCS12.")
-    ssl_key_password = _secret("The password of a key in PEM, where it is encrypted.")
-    ssl_keystore_key = _secret("The client's key itself, as PEM.")
-    ssl_keystore_certificate_chain = _secret("The client's certificates themselves, as PEM.")
-    ssl_truststore_type = _choice("JKS", "The form of the trust store: PKCS12 or PEM.", _STORES)
+    ssl_provider = fixed(None, "A Java security provider.", because=_NO_JVM)
+    ssl_cipher_suites = optional_listing("Cipher suites by their IANA names. Unset: all secure suites.")
+    ssl_enabled_protocols = optional_listing("The enabled TLS versions: TLSv1.2, TLSv1.3. Unset: both.")
+    ssl_keystore_type = _choice("JKS", "The format of the key store: PKCS12 or PEM.", _STORES)
+    ssl_keystore_location = optional_string(
+        "A file with the client's key and certificates, in the format `ssl.keystore.type`."
+    )
+    ssl_keystore_password = _secret("The password of a PKCS12 key store.")
+    ssl_key_password = _secret("The password of an encrypted PEM key.")
+    ssl_keystore_key = _secret("The client's key, as PEM text.")
+    ssl_keystore_certificate_chain = _secret("The client's certificates, as PEM text.")
+    ssl_truststore_type = _choice("JKS", "The format of the trust store: PKCS12 or PEM.", _STORES)
     ssl_truststore_location = optional_string(
-        "A file with the certificates to believe. Unset: those of the operating system."
+        "A file with the trusted certificates. Unset: those of the operating system."
     )
-    ssl_truststore_password = _secret("The password of a trust store in PKCS12.")
-    ssl_truststore_certificates = _secret("The certificates to believe themselves, as PEM.")
+    ssl_truststore_password = _secret("The password of a PKCS12 trust store.")
+    ssl_truststore_certificates = _secret("The trusted certificates, as PEM text.")
     ssl_endpoint_identification_algorithm = string(
         "https",
-        "Whether a broker's certificate has to be for the host that was connected to: `https`, or empty for no.",
+        "Whether a broker's certificate must match the host name of the connection: `https` for yes, empty for no.",
         one_of=("https", "", "none"),
         any_case=True,
     )
-    ssl_engine_factory_class = fixed(None, "A Java class that makes TLS.", because=_NO_JVM)
-    ssl_keymanager_algorithm = fixed("SunX509", "How Java finds keys.", only=("SunX509", "PKIX"), because=_NO_JVM)
-    ssl_trustmanager_algorithm = fixed("PKIX", "How Java judges certificates.", only=("PKIX",), because=_NO_JVM)
+    ssl_engine_factory_class = fixed(None, "A Java class that creates TLS engines.", because=_NO_JVM)
+    ssl_keymanager_algorithm = fixed(
+        "SunX509", "Java's algorithm of key managers.", only=("SunX509", "PKIX"), because=_NO_JVM
+    )
+    ssl_trustmanager_algorithm = fixed("PKIX", "Java's algorithm of trust managers.", only=("PKIX",), because=_NO_JVM)
     ssl_secure_random_implementation = fixed(None, "Java's source of random numbers.", because=_NO_JVM)
     ssl_ca_location = _alias(f"{_LIBRDKAFKA}`ssl.truststore.location` in PEM.")
     ssl_ca_pem = _secret(f"{_LIBRDKAFKA}`ssl.truststore.certificates`.", ours=_LIBRDKAFKAS)
-    ssl_certificate_location = _alias("librdkafka's key: a file with the client's certificates, as PEM.")
+    ssl_certificate_location = _alias("librdkafka's key: a PEM file with the client's certificates.")
     ssl_certificate_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.certificate.chain`.", ours=_LIBRDKAFKAS)
-    ssl_key_location = _alias("librdkafka's key: a file with the client's key, as PEM.")
+    ssl_key_location = _alias("librdkafka's key: a PEM file with the client's key.")
     ssl_key_pem = _secret(f"{_LIBRDKAFKA}`ssl.keystore.key`.", ours=_LIBRDKAFKAS)
 
-    sasl_mechanism = string("GSSAPI", f"How the client shows who it is: {', '.join(MECHANISMS)}.")
+    sasl_mechanism = string("GSSAPI", f"The SASL mechanism of the client: {', '.join(MECHANISMS)}.")
     sasl_mechanisms = _alias(f"{_LIBRDKAFKA}`sasl.mechanism`.")
-    sasl_jaas_config = _secret("A login module with its options, as Kafka's clients take it.")
+    sasl_jaas_config = _secret("A login module with its options, in the syntax of Kafka's clients.")
     sasl_username = _alias("librdkafka's key: the user of PLAIN and SCRAM.")
     sasl_password = _secret("librdkafka's key: the user's password.", ours=_LIBRDKAFKAS)
-    sasl_client_callback_handler_class = fixed(None, "A Java class with credentials.", because=_NO_JVM)
+    sasl_client_callback_handler_class = fixed(None, "A Java class that provides credentials.", because=_NO_JVM)
     sasl_login_callback_handler_class = fixed(
         None,
-        "A Java class with credentials; Kafka's two for OAUTHBEARER do what this client does without.",
+        "A Java class that provides credentials. Kafka's two for OAUTHBEARER are accepted: both are built in.",
         only=LOGIN_HANDLERS,
         because=_NO_JVM,
     )
-    sasl_login_class = fixed(None, "A Java class that signs in.", because=_NO_JVM)
+    sasl_login_class = fixed(None, "A Java class that authenticates the client.", because=_NO_JVM)
     sasl_kerberos_service_name = optional_string(
-        "The first part of the brokers' Kerberos principal: `kafka` of `kafka/host@REALM`. GSSAPI needs it, or "
-        "serviceName in the login module."
+        "The first part of the brokers' Kerberos principal: `kafka` of `kafka/host@REALM`. GSSAPI requires "
+        "this key, or serviceName in the login module."
     )
     sasl_kerberos_kinit_cmd = _kerberos("/usr/bin/kinit")
     sasl_kerberos_ticket_renew_window_factor = double(0.8, _TICKETS, acts=False)
     sasl_kerberos_ticket_renew_jitter = double(0.05, _TICKETS, acts=False)
     sasl_kerberos_min_time_before_relogin = long(60_000, _TICKETS, acts=False)
     sasl_login_refresh_window_factor = double(
-        0.8, "The share of a token's life after which it is fetched anew.", at_least=0.5, at_most=1.0
+        0.8, "The fraction of a token's lifetime after which the client renews it.", at_least=0.5, at_most=1.0
     )
     sasl_login_refresh_window_jitter = double(
-        0.05, "The largest random share that is added to it.", at_least=0.0, at_most=0.25
+        0.05, "The maximum random fraction added to `sasl.login.refresh.window.factor`.", at_least=0.0, at_most=0.25
     )
     sasl_login_refresh_min_period_seconds = short(
-        60, "A token is not fetched anew before so many seconds.", at_least=0, at_most=900
+        60, "The minimum time in seconds before the client renews a token.", at_least=0, at_most=900
     )
     sasl_login_refresh_buffer_seconds = short(
-        300, "A token is fetched anew so many seconds before it ends.", at_least=0, at_most=3600
+        300, "The minimum seconds between a token's renewal and its expiry.", at_least=0, at_most=3600
     )
-    sasl_login_connect_timeout_ms = optional_integer("The longest wait for the server of tokens to take a connection.")
-    sasl_login_read_timeout_ms = optional_integer("The longest wait for its answer.")
-    sasl_login_retry_backoff_ms = long(100, "The rest before a token is asked for again; it doubles each time.")
-    sasl_login_retry_backoff_max_ms = long(10_000, "The longest that this rest becomes.")
+    sasl_login_connect_timeout_ms = optional_integer(
+        "The timeout of token requests if `sasl.login.read.timeout.ms` is not set."
+    )
+    sasl_login_read_timeout_ms = optional_integer(
+        "The timeout of token requests. Unset: `sasl.login.connect.timeout.ms`, or 30 s."
+    )
+    sasl_login_retry_backoff_ms = long(100, "The wait before retrying a token request; it doubles with each failure.")
+    sasl_login_retry_backoff_max_ms = long(10_000, "The maximum wait before retrying a token request.")
     sasl_oauthbearer_token_provider = string(
-        "", "A function without arguments that returns a `BearerToken`; it is called again before the token ends.",
-        ours="set it where a program has its own source of tokens",
-    )  # fmt: skip
-    sasl_oauthbearer_token_endpoint_url = optional_string(
-        "Where a token is fetched (`https:`, `http:`), or lies (`file:`)."
+        "",
+        "A function without arguments that returns a `BearerToken`. It is called again before the token expires.",
+        ours="set it if a program has its own source of tokens",
     )
-    sasl_oauthbearer_client_credentials_client_id = optional_string("The client's id there.")
-    sasl_oauthbearer_client_credentials_client_secret = _secret("The client's secret there.")
-    sasl_oauthbearer_scope = optional_string("The scope that is asked for.")
-    sasl_oauthbearer_header_urlencode = boolean(False, "Whether id and secret are encoded as RFC 6749 has it.")
+    sasl_oauthbearer_token_endpoint_url = optional_string(
+        "The URL of the token endpoint (`https:`, `http:`), or of a file with the token (`file:`)."
+    )
+    sasl_oauthbearer_client_credentials_client_id = optional_string("The client id for the token endpoint.")
+    sasl_oauthbearer_client_credentials_client_secret = _secret("The client secret for the token endpoint.")
+    sasl_oauthbearer_scope = optional_string("The scope of token requests.")
+    sasl_oauthbearer_header_urlencode = boolean(False, "Whether client id and secret are URL-encoded (RFC 6749).")
     sasl_oauthbearer_scope_claim_name = string("scope", _BROKERS, acts=False)
     sasl_oauthbearer_sub_claim_name = string("sub", _BROKERS, acts=False)
     sasl_oauthbearer_clock_skew_seconds = integer(30, _BROKERS, acts=False)
@@ -175,7 +187,7 @@ class SecuritySettings(ClientSettings):
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(10_000, _BROKERS, acts=False)
     sasl_oauthbearer_jwt_retriever_class = fixed(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
-        "A Java class that fetches tokens.",
+        "A Java class that requests tokens.",
         only=(
             "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
             "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
@@ -184,7 +196,7 @@ class SecuritySettings(ClientSettings):
     )
     sasl_oauthbearer_jwt_validator_class = fixed(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
-        "A Java class that validates fetched tokens.",
+        "A Java class that validates received tokens.",
         only=(
             "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
             "org.apache.kafka.common.security.oauthbearer.ClientJwtValidator",
@@ -204,7 +216,7 @@ class SecuritySettings(ClientSettings):
     sasl_oauthbearer_assertion_template_file = _assertion(None)
 
     tls: native.ClientTls | None = None
-    """The TLS object of connections; None: they are not encrypted, or the client was not created yet."""
+    """The TLS object of connections; None: connections are not encrypted, or the client was not created yet."""
     credentials: native.SaslCredentials | None = None
     """The SASL credentials; None: connections do not authenticate, or the client was not created yet."""
 
@@ -213,7 +225,7 @@ class SecuritySettings(ClientSettings):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether connections go through TLS."""
+        """Whether connections use TLS."""
         return self.security_protocol.endswith("SSL")
 
     @property
@@ -228,7 +240,7 @@ class SecuritySettings(ClientSettings):
 
     @property
     def by_default(self) -> str:
-        """Return the addition of a message to a mechanism that was not set but is the default."""
+        """Return the suffix of a message about the mechanism: empty if the mechanism was set."""
         return "" if {"sasl.mechanism", "sasl.mechanisms"} & self.named else " (the default)"
 
     def _check_security(self) -> None:
