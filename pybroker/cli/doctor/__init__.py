@@ -1,12 +1,12 @@
-"""`pybroker doctor`: checks the settings and the machine of a broker that is to start, or runs.
+"""`pybroker doctor`: checks the settings and the machine of a broker before it starts, or while it runs.
 
-addresses     ports, and the advertised addresses as clients use them
+addresses     ports, and advertised addresses as clients use them
 directories   log directories, disk space, inodes
 system        descriptors, the clock, the kernel's settings
-machine       how the kernel's files are read
-finding       a line of the outcome
+machine       reading of kernel files
+finding       a line of the output
 
-Owns options, the order of the checks, and the exit status. Must change nothing, neither the machine nor a broker.
+Owns options, the order of the checks, and the exit status. Must change neither the machine nor a broker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Check the settings and this machine before a broker starts: ports, addresses, file descriptors, disks, clock, "
-    "kernel. Each line begins with ok, warn or fail; the last two name a remedy. The exit status is 1 if a check fails."
+    "kernel. Each line begins with ok, warn or fail; the last two include a fix. The exit status is 1 if a check fails."
 )
 JSON = {
     "": {
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(texts: dict[str, str], machine: Machine) -> Iterator[Finding]:
-    """Yield the findings, those of the settings first: without valid settings nothing else can be checked."""
+    """Yield the findings, those of the settings first. The other checks require valid settings."""
     faults, config = find_faults(texts)
     for fault in faults:
-        yield Finding(FAIL, "settings", str(fault), "correct it; `pybroker config validate` names the line")
+        yield Finding(FAIL, "settings", str(fault), "correct the setting; `pybroker config validate` reports its line")
     if faults or config is None:
         return
     yield Finding(OK, "settings", f"node {config.node_id}, {','.join(config.process_roles)}")

@@ -1,6 +1,6 @@
-"""Listeners: whether their ports are free, and whether clients can resolve and reach what is advertised.
+"""Listeners: whether their ports are free, and whether clients can resolve and reach the advertised addresses.
 
-Owns the checks of an address from this machine, as clients use it. Must not know protocols above TCP.
+Owns the checks of addresses from this machine, as clients use them. Must not know protocols above TCP.
 """
 
 from __future__ import annotations
@@ -54,12 +54,16 @@ def _not_bound(endpoint: Endpoint, check: str, error: OSError, machine: Machine,
     if error.errno == errno.EADDRINUSE:
         holder = machine.listener_of(endpoint.port) or "another process"
         if pid is not None and holder.startswith(f"process {pid} "):
-            return Finding(OK, check, f"{endpoint}: the broker listens, {holder}")
-        return Finding(FAIL, check, f"{endpoint}: {holder} has the port", "stop it, or set listeners to another port")
+            return Finding(OK, check, f"{endpoint}: the broker is listening, {holder}")
+        return Finding(FAIL, check, f"{endpoint}: {holder} uses the port", "stop it, or set listeners to another port")
     if error.errno == errno.EADDRNOTAVAIL:
-        return Finding(FAIL, check, f"{endpoint}: this machine has no such address", "set listeners to one that it has")
+        return Finding(
+            FAIL, check, f"{endpoint}: this machine has no such address", "set listeners to an address of this machine"
+        )
     if error.errno == errno.EACCES:
-        return Finding(FAIL, check, f"{endpoint}: ports below 1024 need more rights", "set listeners to a higher port")
+        return Finding(
+            FAIL, check, f"{endpoint}: ports below 1024 require more privileges", "set listeners to a higher port"
+        )
     return Finding(FAIL, check, f"{endpoint}: {error.strerror}", "set listeners to another address")
 
 
@@ -67,7 +71,7 @@ def _check_advertised(listener: Listener, *, is_running: bool) -> Finding:
     endpoint = listener.advertised or listener.endpoint
     check = f"address {endpoint.name}"
     if endpoint.host in _ANY:
-        words = f"{endpoint.name} advertises what a client has dialled, and to other brokers {socket.gethostname()}"
+        words = f"{endpoint.name} advertises the address that a client connected to; brokers get {socket.gethostname()}"
         return Finding(OK, check, words)
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
@@ -79,26 +83,26 @@ def _check_advertised(listener: Listener, *, is_running: bool) -> Finding:
             "set advertised.listeners to a name that clients resolve, or add it to DNS",
         )
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
-    shown = f"{endpoint} is {', '.join(addresses)}"
+    shown = f"{endpoint} resolves to {', '.join(addresses)}"
     is_loopback = all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in addresses)
     if is_loopback and listener.endpoint.host in _ANY:
         advice = "set advertised.listeners to the address that clients on other machines use"
-        return Finding(WARN, check, f"{shown}: only clients on this machine reach it", advice)
+        return Finding(WARN, check, f"{shown}: only clients on this machine can reach it", advice)
     if is_running:
         return _connected(endpoint, check, shown)
     if is_loopback or any(_is_here(address) for address in addresses):
         return Finding(OK, check, shown)
-    advice = "see that a proxy or a forwarded port leads to this machine, or correct advertised.listeners"
-    return Finding(WARN, check, f"{shown}: no address of this machine", advice)
+    advice = "check that a proxy or a forwarded port leads to this machine, or correct advertised.listeners"
+    return Finding(WARN, check, f"{shown}: not an address of this machine", advice)
 
 
 def _connected(endpoint: Endpoint, check: str, shown: str) -> Finding:
     try:
         socket.create_connection((endpoint.host, endpoint.port), _CONNECT_SECONDS).close()
     except OSError as error:
-        advice = "correct advertised.listeners, or open the way in firewalls and proxies"
+        advice = "correct advertised.listeners, or allow connections in firewalls and proxies"
         return Finding(FAIL, check, f"{shown}: no connection to port {endpoint.port} ({error})", advice)
-    return Finding(OK, check, f"{shown}, and is reached")
+    return Finding(OK, check, f"{shown}, and is reachable")
 
 
 def _is_here(address: str) -> bool:

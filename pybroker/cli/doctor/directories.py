@@ -1,4 +1,4 @@
-"""Log directories: whose they are, how the last broker left them, room for bytes and files, and the file system.
+"""Log directories: their node id, the last shutdown, free space and inodes, and the file system.
 
 Owns the checks. Must change nothing: a broker may be running.
 """
@@ -69,9 +69,9 @@ def check_directories(config: BrokerConfig, machine: Machine, pid: int | None) -
         yield from _check_room(path, there, config)
         kind = machine.file_system(there)
         if kind in _VOLATILE:
-            yield Finding(WARN, "file system", f"{path} is on {kind}: it is gone with a reboot", "use a disk")
+            yield Finding(WARN, "file system", f"{path} is on {kind}: a reboot deletes it", "use a disk")
         elif kind in _OF_NETWORKS:
-            advice = "use a local disk: locks, syncs and renames over a network are slower and less sure"
+            advice = "use a local disk: locks, syncs and renames over a network are slower and less reliable"
             yield Finding(WARN, "file system", f"{path} is on {kind}", advice)
 
 
@@ -81,24 +81,26 @@ def _check_identity(path: Path, config: BrokerConfig, pid: int | None) -> Findin
         return _check_absent(path, check, config)
     if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         advice = "set log.dirs to a directory that this user may read and write"
-        return Finding(FAIL, check, f"{path} cannot be used by this user", advice)
+        return Finding(FAIL, check, f"this user cannot read and write {path}", advice)
     try:
         meta = read_meta_properties(path)
     except (OSError, StorageError, ValueError) as error:
-        return Finding(FAIL, check, f"{path}: {error}", "restore meta.properties, or move what is there away")
+        return Finding(
+            FAIL, check, f"{path}: {error}", "restore meta.properties, or move the directory's files elsewhere"
+        )
     if meta is None:
         return _check_absent(path, check, config)
     if meta.node_id != config.node_id:
-        advice = "set node.id to it, or log.dirs to this node's directories"
-        return Finding(FAIL, check, f"{path} is that of node {meta.node_id}, not of {config.node_id}", advice)
-    shown = f"{path} is that of node {meta.node_id} of cluster {meta.cluster_id}"
+        advice = "set node.id to that id, or log.dirs to this node's directories"
+        return Finding(FAIL, check, f"{path} belongs to node {meta.node_id}, not {config.node_id}", advice)
+    shown = f"{path} belongs to node {meta.node_id} of cluster {meta.cluster_id}"
     if pid is not None:
-        return Finding(OK, check, f"{shown}; process {pid} runs on it")
+        return Finding(OK, check, f"{shown}; process {pid} uses it")
     if (path / CLEAN_SHUTDOWN_NAME).exists():
-        return Finding(OK, check, f"{shown}; the last stop was clean")
+        return Finding(OK, check, f"{shown}; the last shutdown was clean")
     logs = len(find_partitions(path))
-    advice = f"nothing: the next start recovers the logs of {logs} partitions; a clean stop (SIGTERM) would save it"
-    return Finding(WARN if logs else OK, check, f"{shown}; the last stop was not clean", advice if logs else "")
+    advice = f"no action: the next start recovers the logs of {logs} partitions; a clean shutdown (SIGTERM) avoids this"
+    return Finding(WARN if logs else OK, check, f"{shown}; the last shutdown was not clean", advice if logs else "")
 
 
 def _check_absent(path: Path, check: str, config: BrokerConfig) -> Finding:
@@ -106,20 +108,24 @@ def _check_absent(path: Path, check: str, config: BrokerConfig) -> Finding:
         return Finding(FAIL, check, f"{path} is not formatted", "run `pybroker format` on it with the cluster's id")
     there = next(one for one in (path, *path.parents) if one.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        return Finding(FAIL, check, f"{path} cannot be made in {there}", "set log.dirs elsewhere, or change its owner")
-    return Finding(OK, check, f"{path} is made by the first start")
+        return Finding(
+            FAIL, check, f"{path} cannot be created in {there}", "set log.dirs elsewhere, or change its owner"
+        )
+    return Finding(OK, check, f"{path} is created at the first start")
 
 
 def _check_room(path: Path, there: Path, config: BrokerConfig) -> Iterator[Finding]:
     try:
         status = os.statvfs(there)
     except OSError as error:
-        yield Finding(FAIL, "disk space", f"{path}: {error.strerror}", "see what is wrong with the disk")
+        yield Finding(FAIL, "disk space", f"{path}: {error.strerror}", "check the disk")
         return
     free, whole = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     words = f"{path}: {free / _GIB:.1f} GiB of {whole / _GIB:.1f} are free"
     least = 2 * config.log_segment_bytes
-    advice = "make room, or lower retention (log.retention.bytes, log.retention.ms): a full disk stops its logs"
+    advice = (
+        "free space, or lower retention (log.retention.bytes, log.retention.ms): a full disk takes its logs offline"
+    )
     if free < config.log_segment_bytes:
         yield Finding(FAIL, "disk space", f"{words}, less than one segment (log.segment.bytes)", advice)
     elif free < max(least, whole // 10):
@@ -131,7 +137,7 @@ def _check_room(path: Path, there: Path, config: BrokerConfig) -> Iterator[Findi
     words = f"{path}: {status.f_favail} of {status.f_files} inodes are free"
     if status.f_favail < max(_FEW_INODES, status.f_files // 20):
         advice = (
-            f"remove files, or make the file system with more inodes: a log has about {_FILES_OF_A_LOG} files a segment"
+            f"remove files, or create the file system with more inodes: a segment has about {_FILES_OF_A_LOG} files"
         )
         yield Finding(WARN if status.f_favail else FAIL, "inodes", words, advice)
     else:

@@ -1,4 +1,4 @@
-"""What a check has found: whether it is well, in which words, and what to do about it."""
+"""The result of a check: its state, its description, and the fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Finding(NamedTuple):
     state: str
     """`ok`; `warn` where a broker starts but a change is advisable; `fail` where it does not start or serve."""
     check: str
-    """The checked object, in a word or two."""
+    """The checked object, in one or two words."""
     words: str
     """The observed state."""
     advice: str = ""

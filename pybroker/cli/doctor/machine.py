@@ -12,7 +12,7 @@ _LISTENS = "0A"
 
 
 class Machine(NamedTuple):
-    """A machine, by the root of its file system, which differs from `/` in tests."""
+    """A machine, identified by the root of its file system. Tests use another root than `/`."""
 
     root: Path = Path("/")
 
@@ -24,7 +24,7 @@ class Machine(NamedTuple):
             return None
 
     def number(self, path: str) -> int | None:
-        """Return the number in a kernel file; None where there is none."""
+        """Return the number in a kernel file; None if it contains none."""
         text = self.text(path)
         return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 

@@ -1,6 +1,6 @@
-"""Limits of the process, the clock, and the kernel's settings that a broker feels.
+"""Limits of the process, the clock, and the kernel settings that affect a broker.
 
-Owns which values should be changed, with the reason. Must not change any.
+Owns the recommended values and their reasons. Must not change any setting.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def check_descriptors(config: BrokerConfig, logs: LogFiles) -> Finding:
     """Compare the limit of file descriptors with connections and logs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     shown = [("unlimited" if limit == resource.RLIM_INFINITY else str(limit)) for limit in (soft, hard)]
-    words = f"soft limit {shown[0]}, which a start raises to the hard one, {shown[1]}"
-    advice = "raise it: LimitNOFILE= of the unit, or ulimit -Hn; docs/guides/limits.md counts"
+    words = f"soft limit {shown[0]}, raised at start to the hard limit {shown[1]}"
+    advice = "raise the limit: LimitNOFILE= of the unit, or ulimit -Hn; docs/guides/limits.md explains the numbers"
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         shares = divide()
@@ -55,7 +55,9 @@ def check_descriptors(config: BrokerConfig, logs: LogFiles) -> Finding:
 def check_clock(config: BrokerConfig, machine: Machine) -> Iterator[Finding]:
     """Compare the wall clock with earlier timestamps, and check whether the kernel reports it as synchronized."""
     now = time.time()
-    advice = "set the clock right and keep it so (chrony, systemd-timesyncd): retention and timestamps follow it"
+    advice = (
+        "set the clock, and keep it synchronized (chrony, systemd-timesyncd): retention and timestamps depend on it"
+    )
     written = [os.stat(pybroker.__file__).st_mtime - _DAY_S]
     for directory in config.log_directories:
         for name in (FILE_NAME, "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
@@ -65,16 +67,14 @@ def check_clock(config: BrokerConfig, machine: Machine) -> Iterator[Finding]:
                 continue
     if max(written) > now + _SLACK_S:
         late = max(written) - now
-        yield Finding(FAIL, "clock", f"files have been written {late:.0f} s in the future of this clock", advice)
+        yield Finding(FAIL, "clock", f"files have timestamps {late:.0f} s ahead of this clock", advice)
     else:
-        yield Finding(
-            OK, "clock", time.strftime("%Y-%m-%dT%H:%M:%SZ, after everything that was written", time.gmtime(now))
-        )
+        yield Finding(OK, "clock", time.strftime("%Y-%m-%dT%H:%M:%SZ, later than all checked files", time.gmtime(now)))
     up = machine.text("proc/uptime")
     if up is not None and now - float(up.split()[0]) < 0:
-        yield Finding(FAIL, "clock", "the machine has been up for longer than there is time", advice)
+        yield Finding(FAIL, "clock", "the uptime of the machine exceeds the time since 1970", advice)
     if _is_unsynchronized():
-        yield Finding(WARN, "clock", "the kernel does not know of anything that keeps the clock right", advice)
+        yield Finding(WARN, "clock", "the kernel reports that the clock is not synchronized", advice)
 
 
 def _is_unsynchronized() -> bool:
@@ -85,7 +85,7 @@ def _is_unsynchronized() -> bool:
 
 
 def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iterator[Finding]:
-    """Check the kernel's settings; those that this system does not have are skipped."""
+    """Check the kernel's settings. Settings that this system lacks are skipped."""
     yield from _check_congestion(config, machine)
     maps = machine.number("proc/sys/vm/max_map_count")
     needed = _MAPS_OF_A_SEGMENT * logs.segments
@@ -96,7 +96,7 @@ def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iter
     if swappiness is not None and len((machine.text("proc/swaps") or "").splitlines()) > 1:
         words = f"vm.swappiness is {swappiness}, with swap in use"
         yield _judged(
-            swappiness <= _SWAPPINESS, "swapping", words, "sysctl -w vm.swappiness=1: pauses of a swapped broker"
+            swappiness <= _SWAPPINESS, "swapping", words, "sysctl -w vm.swappiness=1: swapping pauses a broker"
         )
     backlog = machine.number("proc/sys/net/core/somaxconn")
     if backlog is not None:
@@ -110,11 +110,11 @@ def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iter
         most = machine.number(f"proc/sys/net/core/{name}")
         key = "socket.send.buffer.bytes" if name == "wmem_max" else "socket.receive.buffer.bytes"
         if most is not None and requested >= 0:
-            advice = f"sysctl -w net.core.{name}={requested}, or {key}=-1, which leaves the size to the kernel"
+            advice = f"sysctl -w net.core.{name}={requested}, or {key}=-1 for the kernel's default size"
             yield _judged(most >= requested, "socket buffer", f"net.core.{name} is {most}, {key} {requested}", advice)
     pages = machine.text("sys/kernel/mm/transparent_hugepage/enabled") or ""
     if "[always]" in pages:
-        advice = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: memory of small objects grows with it"
+        advice = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: small objects use more memory with it"
         yield Finding(WARN, "huge pages", "transparent huge pages are used for all memory", advice)
 
 
@@ -124,8 +124,8 @@ def _check_congestion(config: BrokerConfig, machine: Machine) -> Iterator[Findin
     for listener in config.endpoints:
         requested = listener.congestion_control
         if requested is not None:
-            words = f"{listener.endpoint.name} asks for {requested}; the kernel offers {', '.join(available)}"
-            advice = f"modprobe tcp_{requested}, or set congestion.control to one of these"
+            words = f"{listener.endpoint.name} requires {requested}; the kernel provides {', '.join(available)}"
+            advice = f"modprobe tcp_{requested}, or set congestion.control to a provided algorithm"
             yield _judged(requested in available, "congestion", words, advice, FAIL)
     if current is not None and all(listener.congestion_control is None for listener in config.endpoints):
         yield Finding(OK, "congestion", f"TCP uses {current}")

@@ -75,10 +75,10 @@ def test_a_port_that_is_taken_names_who_has_it(tmp_path: Path, machine: Machine)
     ("listeners", "advertised", "state", "words"),
     [
         ("PLAINTEXT://127.0.0.1:0", "PLAINTEXT://no.such.host.invalid:9092", FAIL, "is not resolved"),
-        ("PLAINTEXT://:0", "PLAINTEXT://127.0.0.1:9092", WARN, "only clients on this machine reach it"),
-        ("PLAINTEXT://127.0.0.1:0", "PLAINTEXT://192.0.2.1:9092", WARN, "no address of this machine"),
-        ("PLAINTEXT://127.0.0.1:0", "PLAINTEXT://127.0.0.1:9092", OK, "is 127.0.0.1"),
-        ("PLAINTEXT://:0", "", OK, "advertises what a client has dialled"),
+        ("PLAINTEXT://:0", "PLAINTEXT://127.0.0.1:9092", WARN, "only clients on this machine can reach it"),
+        ("PLAINTEXT://127.0.0.1:0", "PLAINTEXT://192.0.2.1:9092", WARN, "not an address of this machine"),
+        ("PLAINTEXT://127.0.0.1:0", "PLAINTEXT://127.0.0.1:9092", OK, "resolves to 127.0.0.1"),
+        ("PLAINTEXT://:0", "", OK, "advertises the address that a client connected to"),
     ],
 )
 def test_an_advertised_address_is_resolved(
@@ -90,7 +90,7 @@ def test_an_advertised_address_is_resolved(
 
 
 def test_a_log_directory_says_whose_it_is_and_how_it_was_left(tmp_path: Path, machine: Machine) -> None:
-    assert "made by the first start" in found(tmp_path, machine)["log directory"][0].words
+    assert "created at the first start" in found(tmp_path, machine)["log directory"][0].words
     data = tmp_path / "data"
     data.mkdir()
     write_meta_properties(data, MetaProperties("c", 1, "JEXY6aqzQY-32P5TStzaFg"))
@@ -98,9 +98,9 @@ def test_a_log_directory_says_whose_it_is_and_how_it_was_left(tmp_path: Path, ma
     (left,) = found(tmp_path, machine)["log directory"]
     assert (left.state, "the next start recovers the logs of 1 partitions" in left.advice) == (WARN, True)
     (data / ".kafka_cleanshutdown").touch()
-    assert "the last stop was clean" in found(tmp_path, machine)["log directory"][0].words
+    assert "the last shutdown was clean" in found(tmp_path, machine)["log directory"][0].words
     (other,) = found(tmp_path, machine, node_id="2")["log directory"]
-    assert (other.state, "is that of node 1, not of 2" in other.words) == (FAIL, True)
+    assert (other.state, "belongs to node 1, not 2" in other.words) == (FAIL, True)
     os.utime(data / "meta.properties", (4e9, 4e9))
     assert found(tmp_path, machine)["clock"][0].state == FAIL
 
@@ -122,4 +122,4 @@ def test_the_command_prints_a_document_and_a_status(tmp_path: Path, capsys: pyte
     assert main(["doctor", *given, "--override", "num.io.threads=0", "--problems"]) == 1
     first, advice = capsys.readouterr().out.splitlines()
     assert first == "fail  settings  num.io.threads=0: expected a whole number from 1 to 2147483647"
-    assert advice.strip().startswith("correct it")
+    assert advice.strip().startswith("correct the setting")
