@@ -49,10 +49,14 @@ class ClientMetricsConfig(Settings):
     """The subscription of the matching clients."""
 
     metrics = listing(
-        (), f"Prefixes of the names of metrics; {ALL_METRICS} for all, none for no metrics.", dynamic=True
+        (), f"Prefixes of metric names; {ALL_METRICS} for all metrics, an empty list for none.", dynamic=True
     )
     interval_ms = integer(DEFAULT_INTERVAL_MS, "Time in ms between two pushes of a client.", dynamic=True)
-    match = listing((), "ATTRIBUTE=PATTERN, all of which a client has to match; none for every client.", dynamic=True)
+    match = listing(
+        (),
+        "Patterns as ATTRIBUTE=PATTERN, all of which a client must match; an empty list matches every client.",
+        dynamic=True,
+    )
 
     @property
     def patterns(self) -> Mapping[str, Callable[[str], object]]:

@@ -1,7 +1,9 @@
 """The errors of settings.
 
-ConfigError          an invalid value ├── UnknownKeyError  an unknown key ├── RefusedError     a value that Kafka
-rejects, with its message └── PropertiesError  a file, or a line of it, that cannot be read
+ConfigError              an invalid value
+├── UnknownKeyError      an unknown key
+├── RefusedError         a value that Kafka rejects, with its message
+└── PropertiesError      a file, or a line of it, that cannot be read
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Key(Generic[T]):
         self.expected = expected
         self.acts = acts  # False: the key is accepted and validated, but has no effect
         self.dynamic = dynamic  # Kafka can change it at runtime; others are read-only in DescribeConfigs
-        self.ours = ours  # for a key that Kafka does not have: who sets it, and why
+        self.ours = ours  # for a key that Kafka does not have: when to set it
         self.is_fixed = is_fixed  # only the value of the actual behaviour is accepted, so no code reads the key
         self.name = ""
         self.attribute = ""
@@ -183,7 +183,9 @@ def boolean(
         doc,
         parse=_truth,
         check=lambda value: only is None or value is only,
-        expected="true or false" if only is None else f"{str(only).lower()}, as this version cannot honour the other",
+        expected="true or false"
+        if only is None
+        else f"{str(only).lower()}, as this version does not support the other value",
         acts=acts,
         dynamic=dynamic,
         is_fixed=only is not None,
@@ -461,7 +463,7 @@ def no_items(doc: str) -> Key[tuple[str, ...]]:
         doc,
         parse=parse_list,
         check=lambda items: not items,
-        expected="an empty list, as this version cannot honour any item",
+        expected="an empty list, as this version does not support any item",
         acts=False,
         dynamic=True,
     )
@@ -475,6 +477,6 @@ def unserved(kind: Kind, doc: str) -> Key[str | None]:
         doc,
         parse=lambda text: text or None,
         check=lambda value: value is None,
-        expected="no value, as this version cannot honour it",
+        expected="no value, as this version does not support this key",
         acts=False,
     )

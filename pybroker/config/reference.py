@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _HEAD = """# Configuration
 
 Made by `python -m pybroker.config.reference`; do not edit. Names, types and defaults are Kafka's unless a
-description states otherwise. *Accepted* keys are checked and listed, but have no effect yet. The broker logs a key
-that is not listed here at its start, and ignores it.
+description states otherwise. *Accepted* keys are checked and listed, but have no effect yet. At its start, the
+broker logs a key that is not listed here, and ignores it.
 """
 
 HEADER = ("| key | type | default | valid | notes | meaning |", "|---|---|---|---|---|---|")

@@ -67,11 +67,11 @@ class TopicConfig(Settings):
     flush_messages = _of(BrokerConfig.log_flush_interval_messages)
     flush_ms = _resolved(BrokerConfig.log_flush_interval_ms, at_least=0)
     follower_replication_throttled_replicas = throttled_replicas(
-        "Replicas whose fetching is throttled, as partition:broker pairs or *."
+        "Replicas that are throttled when they fetch as followers, as partition:broker pairs or *."
     )
     index_interval_bytes = _of(BrokerConfig.log_index_interval_bytes)
     leader_replication_throttled_replicas = throttled_replicas(
-        "Replicas whose serving of followers is throttled, as partition:broker pairs or *."
+        "Replicas that are throttled when they serve followers, as partition:broker pairs or *."
     )
     local_retention_bytes = _of(BrokerConfig.log_local_retention_bytes)
     local_retention_ms = _of(BrokerConfig.log_local_retention_ms)
@@ -84,12 +84,12 @@ class TopicConfig(Settings):
     min_compaction_lag_ms = _of(BrokerConfig.log_cleaner_min_compaction_lag_ms)
     min_insync_replicas = _of(BrokerConfig.min_insync_replicas)
     preallocate = _of(BrokerConfig.log_preallocate)
-    remote_log_copy_disable = boolean(False, "Whether copying to tiered storage is off.", dynamic=True, acts=False)
+    remote_log_copy_disable = boolean(False, "Whether copying to tiered storage is disabled.", dynamic=True, acts=False)
     remote_log_delete_on_disable = boolean(
-        False, "Whether tiered data is deleted when tiering is switched off.", dynamic=True, acts=False
+        False, "Whether tiered data is deleted when tiered storage is disabled.", dynamic=True, acts=False
     )
     remote_storage_enable = boolean(
-        False, "Whether the topic uses tiered storage; only false is taken.", dynamic=True, acts=False
+        False, "Whether the topic uses tiered storage; only false is accepted.", dynamic=True, acts=False
     )
     retention_bytes = _of(BrokerConfig.log_retention_bytes)
     retention_ms = _resolved(BrokerConfig.log_retention_ms, at_least=-1)

@@ -19,24 +19,25 @@ class AdminKeys(Settings):
     """The address of the admin listener, and its limits."""
 
     admin_http_listener = optional_string(
-        "Where /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; port 0 is "
-        "any free port. Without it there is no such listener. It asks nobody who they are and encrypts nothing: give "
-        "it an address that only those who watch the node can reach.",
-        ours="set it where a Prometheus server, a load balancer or a supervisor watches the node",
+        "Address at which /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; "
+        "port 0 is any free port. Without this key there is no admin listener. It has no authentication and no "
+        "encryption: use an address that only monitoring systems can reach.",
+        ours="set it where a Prometheus server, a load balancer or a supervisor monitors the node",
     )
     metrics_topics_max = integer(
         1000,
-        "Topics that have series of their own in /metrics, their partitions included, by name; of those beyond the "
-        "number is shown, and they count in what is shown of all topics.",
+        "Maximum number of topics, in order of name, that have their own series in /metrics, partitions included. The "
+        "other topics appear only as a count and in the totals of all topics.",
         at_least=0,
-        ours="raise it to watch every topic of a large cluster; lower it where each series costs money",
+        ours="raise it to monitor every topic of a large cluster; lower it where each series costs money",
     )
     metrics_clients_max = integer(
         1000,
-        "Users and client ids that have series of their own in /metrics for a quota that binds them, and addresses "
-        "that have a limit of connections a second: those that used most. Of those beyond the number is shown.",
+        "Maximum number of users and client ids with their own series in /metrics for a quota that applies to them, "
+        "and of addresses with a connection rate limit. Those with the most use are included; the others appear only "
+        "as a count.",
         at_least=0,
-        ours="raise it to watch every client with a quota; lower it where each series costs money",
+        ours="raise it to monitor every client with a quota; lower it where each series costs money",
     )
 
 

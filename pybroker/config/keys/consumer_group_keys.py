@@ -10,48 +10,49 @@ class ConsumerGroupKeys(Settings):
     """The consumer protocol in the group coordinator."""
 
     group_consumer_session_timeout_ms = integer(
-        45_000, "A member whose heartbeats fail to come for this many ms is taken out of its group.", at_least=1
+        45_000, "Time in ms without a heartbeat after which a member is removed from its group.", at_least=1
     )
     group_consumer_min_session_timeout_ms = integer(
-        45_000, "Shortest session timeout in ms that may be configured.", at_least=1
+        45_000, "Minimum session timeout in ms that can be configured.", at_least=1
     )
     group_consumer_max_session_timeout_ms = integer(
-        60_000, "Longest session timeout in ms that may be configured.", at_least=1
+        60_000, "Maximum session timeout in ms that can be configured.", at_least=1
     )
-    group_consumer_heartbeat_interval_ms = integer(
-        5000, "Time in ms between heartbeats that members are asked to keep.", at_least=1
-    )
+    group_consumer_heartbeat_interval_ms = integer(5000, "Time in ms between the heartbeats of a member.", at_least=1)
     group_consumer_min_heartbeat_interval_ms = integer(
-        5000, "Shortest heartbeat interval in ms that may be configured.", at_least=1
+        5000, "Minimum heartbeat interval in ms that can be configured.", at_least=1
     )
     group_consumer_max_heartbeat_interval_ms = integer(
-        15_000, "Longest heartbeat interval in ms that may be configured.", at_least=1
+        15_000, "Maximum heartbeat interval in ms that can be configured.", at_least=1
     )
-    group_consumer_max_size = integer(2**31 - 1, "Most members of a group of the consumer protocol.", at_least=1)
+    group_consumer_max_size = integer(
+        2**31 - 1, "Maximum number of members of a group of the consumer protocol.", at_least=1
+    )
     group_consumer_assignors = listing(
         ("uniform", "range"),
-        "The assignors that members may wish for; the first is used where none does.",
+        "Assignors that members can select. The first one applies if no member selects one.",
         each_of=("uniform", "range"),
         empty=False,
     )
     group_consumer_migration_policy = string(
         "bidirectional",
-        "Which groups with members may change between the protocols: upgrade is from classic to consumer, downgrade "
-        "back. Groups without members always may.",
+        "Protocol changes that are allowed for groups with members: upgrade is from classic to consumer, downgrade "
+        "from consumer to classic. Groups without members can always change.",
         one_of=("bidirectional", "downgrade", "upgrade", "disabled"),
     )
     group_consumer_assignment_interval_ms = integer(
         1000,
-        "Shortest time in ms from one target assignment of a group to the next: who comes meanwhile waits for it.",
+        "Minimum time in ms between two target assignments of a group. Members that join in between wait for the next "
+        "one.",
         at_least=0,
         dynamic=True,
     )
     group_consumer_min_assignment_interval_ms = integer(
-        0, "Shortest assignment interval in ms that may be configured.", at_least=0
+        0, "Minimum assignment interval in ms that can be configured.", at_least=0
     )
     group_consumer_max_assignment_interval_ms = integer(
-        15_000, "Longest assignment interval in ms that may be configured.", at_least=0
+        15_000, "Maximum assignment interval in ms that can be configured.", at_least=0
     )
     group_consumer_regex_refresh_interval_ms = integer(
-        600_000, "Time in ms after which a group's patterns are looked up again.", at_least=10_000
+        600_000, "Time in ms after which the topic patterns of a group are resolved again.", at_least=10_000
     )

@@ -16,27 +16,35 @@ _LONGEST_ASSIGNMENT_INTERVAL_MS = 15_000
 class IdleKeys(Settings):
     """Dynamic keys without effect."""
 
-    config_providers = no_items("Names of config providers. None can be loaded, so only an empty list is taken.")
+    config_providers = no_items("Names of config providers. None can be loaded, so only an empty list is accepted.")
     cordoned_log_dirs = no_items(
-        "Log directories that get no new partitions (KIP-1066). This version would not heed it, so only an empty list "
-        "is taken."
+        "Log directories that receive no new partitions (KIP-1066). This version does not support them, so only an "
+        "empty list is accepted."
     )
     metric_reporters = class_names(
         ("org.apache.kafka.common.metrics.JmxReporter",),
-        "Classes that report metrics. None can be loaded, so only the default or none is taken.",
+        "Classes that report metrics. None can be loaded, so only the default or an empty list is accepted.",
     )
     follower_fetch_last_tiered_offset_enable = boolean(
-        False, "Whether an empty follower begins behind what is tiered.", acts=False, dynamic=True
+        False, "Whether an empty follower starts to fetch after the last tiered offset.", acts=False, dynamic=True
     )
     group_coordinator_cached_buffer_max_bytes = integer(
-        2**20 + 12, "Largest write buffer that a coordinator keeps.", at_least=_BUFFER, acts=False, dynamic=True
+        2**20 + 12,
+        "Maximum size in bytes of the write buffer that a group coordinator keeps.",
+        at_least=_BUFFER,
+        acts=False,
+        dynamic=True,
     )
     share_coordinator_cached_buffer_max_bytes = integer(
-        2**20 + 12, "Largest write buffer that a share coordinator keeps.", at_least=_BUFFER, acts=False, dynamic=True
+        2**20 + 12,
+        "Maximum size in bytes of the write buffer that a share coordinator keeps.",
+        at_least=_BUFFER,
+        acts=False,
+        dynamic=True,
     )
     group_share_assignment_interval_ms = integer(
         1000,
-        "Least time in ms between assignments of a share group.",
+        "Minimum time in ms between two assignments of a share group.",
         at_least=0,
         at_most=_LONGEST_ASSIGNMENT_INTERVAL_MS,
         acts=False,
@@ -44,36 +52,36 @@ class IdleKeys(Settings):
     )
     group_streams_assignment_interval_ms = integer(
         1000,
-        "Least time in ms between assignments of a streams group.",
+        "Minimum time in ms between two assignments of a streams group.",
         at_least=0,
         at_most=_LONGEST_ASSIGNMENT_INTERVAL_MS,
         acts=False,
         dynamic=True,
     )
     remote_fetch_max_wait_ms = integer(
-        500, "Longest wait in ms of a fetch for tiered data.", at_least=1, acts=False, dynamic=True
+        500, "Maximum wait in ms of a fetch from tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_list_offsets_request_timeout_ms = long(
-        30_000, "Longest wait in ms of ListOffsets for tiered data.", at_least=1, acts=False, dynamic=True
+        30_000, "Maximum wait in ms of a ListOffsets request for tiered data.", at_least=1, acts=False, dynamic=True
     )
     remote_log_index_file_cache_total_size_bytes = long(
-        2**30, "Bytes of tiered indexes kept on disk.", at_least=1, acts=False, dynamic=True
+        2**30, "Maximum bytes of tiered indexes that are cached on disk.", at_least=1, acts=False, dynamic=True
     )
     remote_log_manager_copier_thread_pool_size = integer(
-        10, "Threads that copy to tiered storage.", at_least=1, acts=False, dynamic=True
+        10, "Number of threads that copy segments to tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_log_manager_copy_max_bytes_per_second = long(
-        LONG_MAX, "Bytes a second copied to tiered storage.", at_least=1, acts=False, dynamic=True
+        LONG_MAX, "Maximum bytes per second copied to tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_log_manager_expiration_thread_pool_size = integer(
-        10, "Threads that delete from tiered storage.", at_least=1, acts=False, dynamic=True
+        10, "Number of threads that delete segments from tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_log_manager_fetch_max_bytes_per_second = long(
-        LONG_MAX, "Bytes a second read from tiered storage.", at_least=1, acts=False, dynamic=True
+        LONG_MAX, "Maximum bytes per second read from tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_log_manager_follower_thread_pool_size = integer(
-        2, "Threads by which followers ask tiered storage.", at_least=1, acts=False, dynamic=True
+        2, "Number of threads with which followers query tiered storage.", at_least=1, acts=False, dynamic=True
     )
     remote_log_reader_threads = integer(
-        10, "Threads that read from tiered storage.", at_least=1, acts=False, dynamic=True
+        10, "Number of threads that read from tiered storage.", at_least=1, acts=False, dynamic=True
     )

@@ -17,36 +17,37 @@ class NodeKeys(Settings):
 
     process_roles = listing(
         ("broker", "controller"),
-        "The parts this node plays. Kafka wants this key to be set; a single node that lacks it is both.",
+        "Roles of this node. Kafka requires this key; here a single node without it has both roles.",
         each_of=("broker", "controller"),
     )
     node_id = integer(
         1,
-        "The number of this node, unique in its cluster and kept in meta.properties. Kafka has no default for it; here "
-        "a single node has one.",
+        "Id of this node, unique in its cluster and stored in meta.properties. Kafka has no default; here a single "
+        "node has one.",
         at_least=0,
     )
-    broker_id = integer(-1, "The old name of node.id, taken where that is not given.")
+    broker_id = integer(-1, "Old name of node.id, used if node.id is not set.")
     broker_rack = optional_string(
-        "The rack of this broker, used when replicas are placed and when fetching from a near one."
+        "Rack of this broker, used for the placement of replicas and for fetches from a replica in the consumer's rack."
     )
-    broker_heartbeat_interval_ms = integer(2000, "Time in ms between heartbeats of a broker to the controller.")
-    broker_session_timeout_ms = integer(9000, "A broker whose heartbeats fail to come for this many ms is fenced.")
+    broker_heartbeat_interval_ms = integer(2000, "Time in ms between the heartbeats of a broker to the controller.")
+    broker_session_timeout_ms = integer(9000, "Time in ms without a heartbeat after which a broker is fenced.")
     broker_death_grace_ms = integer(
         0,
-        "A broker is fenced this many ms after its connection to the active controller has ended and its port refuses, "
-        "without waiting for broker.session.timeout.ms; -1 waits for that.",
+        "Time in ms after which a broker is fenced if its connection to the active controller has ended and its port "
+        "refuses connections. With -1, only broker.session.timeout.ms applies.",
         at_least=-1,
-        ours="raise it where a proxy before the brokers refuses connections now and then",
+        ours="raise it where a proxy in front of the brokers sometimes refuses connections",
     )
     initial_broker_registration_timeout_ms = integer(
-        60000, "A starting broker gives up when it is not registered within this many ms."
+        60000, "Time in ms after which a starting broker exits if it is not registered."
     )
-    controlled_shutdown_enable = boolean(True, "Whether leadership moves to others before a broker stops.")
-    background_threads = integer(10, "Threads for background work.", at_least=1, dynamic=True, acts=False)
+    controlled_shutdown_enable = boolean(True, "Whether leadership moves to other brokers before a broker stops.")
+    background_threads = integer(10, "Number of threads for background tasks.", at_least=1, dynamic=True, acts=False)
     num_io_threads = integer(
         8,
-        "Threads that work on requests in Kafka. Here network threads do that work in place, so nothing reads it.",
+        "Number of threads that process requests in Kafka. Here network threads process requests, so this key has no "
+        "effect.",
         at_least=1,
         dynamic=True,
         acts=False,
@@ -54,8 +55,8 @@ class NodeKeys(Settings):
     authorizer_class_name = Key(
         Kind.STRING,
         "",
-        "Who decides what clients may do; none allows everything. Kafka's StandardAuthorizer decides by access control "
-        "entries; module:Class is a Python class of your own (docs/guides/authorization.md).",
+        "Class that authorizes the operations of clients; without it, all operations are allowed. Kafka's "
+        "StandardAuthorizer uses ACLs; module:Class is a custom Python class (docs/guides/authorization.md).",
         parse=str,
         check=lambda value: value in ("", STANDARD_AUTHORIZER) or is_python_class(value),
         expected=f"{STANDARD_AUTHORIZER}, a Python class as module:Class, or nothing: no Java class can be loaded",
@@ -63,34 +64,36 @@ class NodeKeys(Settings):
     super_users = Key(
         Kind.STRING,
         None,
-        "Principals that may do everything, parted by semicolons.",
+        "Principals for which all operations are allowed, separated by semicolons.",
         parse=lambda text: text or None,
         check=lambda value: value is None or all(all(user.strip().partition(":")) for user in _users(value)),
-        expected="principals as User:name, parted by semicolons",
+        expected="principals as User:name, separated by semicolons",
     )
     allow_everyone_if_no_acl_found = boolean(
-        False, "Whether StandardAuthorizer allows everybody what no access control entry is about."
+        False, "Whether StandardAuthorizer allows all operations on a resource that has no ACLs."
     )
     sasl_enabled_mechanisms = listing(
         ("GSSAPI",),
         "SASL mechanisms that listeners offer: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI (with "
-        "pybroker[gssapi]); listener.name.<name>.sasl.enabled.mechanisms sets it for one.",
+        "pybroker[gssapi]). listener.name.<name>.sasl.enabled.mechanisms sets them for one listener.",
         dynamic=True,
     )
-    auto_leader_rebalance_enable = boolean(True, "Whether leadership returns to preferred replicas by itself.")
+    auto_leader_rebalance_enable = boolean(True, "Whether leadership returns to preferred replicas automatically.")
     leader_imbalance_check_interval_seconds = long(
-        300, "Seconds between checks for partitions whose leader is not their preferred replica.", at_least=1
+        300,
+        "Time in seconds between two checks for partitions whose leader is not their preferred replica.",
+        at_least=1,
     )
     leader_imbalance_per_broker_percentage = integer(
         0,
-        "Leadership returns to a broker when others lead more than this percentage of the partitions that prefer it. "
-        "Kafka has no such key since 4.0, and returns it always.",
+        "Maximum percentage of the partitions that prefer a broker but have another leader; above it, leadership "
+        "returns to the broker. Kafka has no such key since 4.0, and always returns leadership.",
         at_least=0,
         at_most=100,
-        ours="10, Kafka's default before 4.0, where a move of leaders costs more than their imbalance",
+        ours="10, Kafka's default before 4.0, where a change of leaders costs more than their imbalance",
     )
     unclean_leader_election_interval_ms = long(
         300_000,
-        "Time in ms between checks for leaderless partitions whose topic enables unclean leader election.",
+        "Time in ms between two checks for partitions without a leader whose topic enables unclean leader election.",
         at_least=1,
     )

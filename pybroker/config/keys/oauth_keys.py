@@ -23,42 +23,47 @@ class OAuthKeys(Settings):
     """The validation of tokens, and the source of a node's own token (KIP-768)."""
 
     sasl_oauthbearer_jwks_endpoint_url = optional_string(
-        "Where the keys are that tokens of OAUTHBEARER are signed with (JWKS): an https: or file: address. It needs "
-        "pybroker[oauth]. listener.name.<name>.sasl.oauthbearer.* sets these keys for one listener. Without it, "
-        "listener.name.<name>.oauthbearer.sasl.server.callback.handler.class may name Kafka's "
-        "OAuthBearerUnsecuredValidatorCallbackHandler, which takes tokens that nobody has signed."
+        "https: or file: URL of the keys (JWKS) that verify OAUTHBEARER tokens; needs pybroker[oauth]. "
+        "listener.name.<name>.sasl.oauthbearer.* sets it and related keys for one listener. Without it, "
+        "listener.name.<name>.oauthbearer.sasl.server.callback.handler.class may be Kafka's "
+        "OAuthBearerUnsecuredValidatorCallbackHandler, which accepts unsigned tokens."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(
-        3_600_000, "How old, in ms, those keys may be before they are asked for again."
+        3_600_000, "Maximum age in ms of the JWKS keys before they are fetched again."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(
-        100, "Pause, in ms, after the first attempt to get the keys that failed; it doubles with each further one."
+        100,
+        "Initial backoff in ms after a failed attempt to fetch the JWKS keys. It doubles with each further attempt.",
     )
-    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(10_000, "Longest such pause, in ms.")
-    sasl_oauthbearer_expected_audience = listing((), "Audiences (aud) of which a token has to name one; any if empty.")
-    sasl_oauthbearer_expected_issuer = optional_string("The issuer (iss) that a token has to name.")
-    sasl_oauthbearer_scope_claim_name = string("scope", "The claim that has a token's scopes.")
-    sasl_oauthbearer_sub_claim_name = string("sub", "The claim that has the user.")
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(
+        10_000, "Maximum backoff in ms between two attempts to fetch the JWKS keys."
+    )
+    sasl_oauthbearer_expected_audience = listing(
+        (), "Audiences of which a token must contain one in its aud claim; any if empty."
+    )
+    sasl_oauthbearer_expected_issuer = optional_string("Issuer that a token must contain in its iss claim.")
+    sasl_oauthbearer_scope_claim_name = string("scope", "Name of the claim with the scopes of a token.")
+    sasl_oauthbearer_sub_claim_name = string("sub", "Name of the claim with the user of a token.")
     sasl_oauthbearer_clock_skew_seconds = integer(
-        30, "By how many seconds the clocks of broker and issuer may differ.", at_least=0
+        30, "Maximum difference in seconds between the clocks of broker and issuer.", at_least=0
     )
     sasl_oauthbearer_token_endpoint_url = optional_string(
-        "Where a node gets the token that shows other nodes who it is: an https: or http: address that is asked with "
-        "the client's id and secret, or a file: that has it."
+        "Source of the token with which a node authenticates to other nodes. An https: or http: URL is queried with a "
+        "client id and secret; a file: URL contains the token."
     )
     sasl_oauthbearer_client_credentials_client_id = optional_string(
-        "The node's id there; clientId of the login module says the same."
+        "Client id of the node at the token endpoint; same as clientId in the login module."
     )
     sasl_oauthbearer_client_credentials_client_secret = password(
-        "The node's secret there; clientSecret of the login module says the same.", acts=True
+        "Client secret of the node at the token endpoint; same as clientSecret in the login module.", acts=True
     )
-    sasl_oauthbearer_scope = optional_string("The scope that is asked for there.")
-    sasl_oauthbearer_header_urlencode = boolean(False, "Whether id and secret are encoded there as RFC 6749 has it.")
-    sasl_login_connect_timeout_ms = optional_integer(
-        "The longest wait, in ms, for the server of tokens to take a connection."
+    sasl_oauthbearer_scope = optional_string("Scope that is requested at the token endpoint.")
+    sasl_oauthbearer_header_urlencode = boolean(
+        False, "Whether client id and secret are URL-encoded for the token endpoint, as in RFC 6749."
     )
-    sasl_login_read_timeout_ms = optional_integer("The longest wait, in ms, for its answer.")
+    sasl_login_connect_timeout_ms = optional_integer("Maximum wait in ms for a connection to the token endpoint.")
+    sasl_login_read_timeout_ms = optional_integer("Maximum wait in ms for a response from the token endpoint.")
     sasl_login_retry_backoff_ms = long(
-        100, "Pause, in ms, before a token is asked for again; it doubles with each further attempt."
+        100, "Initial backoff in ms before a token is requested again. It doubles with each further attempt."
     )
-    sasl_login_retry_backoff_max_ms = long(10_000, "Longest such pause, in ms.")
+    sasl_login_retry_backoff_max_ms = long(10_000, "Maximum backoff in ms before a token is requested again.")

@@ -26,37 +26,36 @@ class OpenTelemetryKeys(Settings):
     """The endpoint of metrics and traces, the export interval, and the share of traced requests."""
 
     opentelemetry_endpoint = optional_string(
-        "Where metrics and traces are sent by OpenTelemetry's protocol over HTTP (OTLP), as http://host:port or "
-        "https://host:port, such as http://127.0.0.1:4318; /v1/metrics and /v1/traces are put behind it. Without it "
-        "nothing is sent. Needs pybroker[otel].",
-        ours="set it where a collector takes metrics and traces",
+        "URL to which metrics and traces are sent by OTLP over HTTP, as http://host:port or https://host:port, such as "
+        "http://127.0.0.1:4318; /v1/metrics and /v1/traces are appended. Without this key, nothing is sent. The export "
+        "needs pybroker[otel].",
+        ours="set it where a collector receives metrics and traces",
     )
     opentelemetry_headers = password(
-        "Headers of HTTP that go with all that is sent by OpenTelemetry, such as a token of the receiver: name=value, "
-        "comma-separated.",
+        "HTTP headers of all OpenTelemetry exports, such as a token for the receiver: name=value, comma-separated.",
         acts=True,
         dynamic=False,
-        ours="set it where the receiver wants a token",
+        ours="set it where the receiver requires a token",
     )
     opentelemetry_interval_ms = integer(
         60_000,
-        "Time in ms from one sending of all metrics by OpenTelemetry to the next.",
+        "Time in ms between two exports of all metrics by OpenTelemetry.",
         at_least=1,
-        ours="shorten it while a fault is searched; lengthen it where each sending costs money",
+        ours="shorten it during an investigation; lengthen it where each export costs money",
     )
     opentelemetry_timeout_ms = integer(
         10_000,
-        "How long, in ms, a receiver of OpenTelemetry's may take for what it is sent, tries after a failure included; "
-        "after that it is lost.",
+        "Maximum time in ms of an export to an OpenTelemetry receiver, including retries. After it, the exported data "
+        "is lost.",
         at_least=1,
         ours="raise it for a receiver behind a slow link",
     )
     opentelemetry_traces_ratio = double(
         0.0,
-        "The part of control requests (all but Produce and Fetch) of which a span is sent by OpenTelemetry, from 0 for "
-        "none to 1 for all; which ones is random.",
+        "Fraction of control requests (all but Produce and Fetch) for which a span is exported by OpenTelemetry, from "
+        "0 for none to 1 for all. The requests are selected at random.",
         at_most=1.0,
-        ours="1.0 in development, a small part in production",
+        ours="1.0 in development, a small fraction in production",
     )
 
 

@@ -11,88 +11,99 @@ class QuorumKeys(Settings):
 
     controller_listener_names = listing(
         (),
-        "Names of the listeners that controllers use; a node without the role broker dials the first of them. A node "
-        "of a cluster needs it.",
+        "Names of the listeners for controllers. A node without the role broker connects to the first of them. Every "
+        "node of a cluster needs this key.",
     )
     controller_quorum_voters = listing(
-        (), "The voters of the metadata quorum as id@host:port, the same for all nodes; without it they may change."
+        (),
+        "Voters of the metadata quorum as id@host:port, the same on all nodes. Without this key, the set of voters can "
+        "change at runtime.",
     )
-    controller_quorum_bootstrap_servers = listing((), "Where to find the metadata quorum, as host:port.")
+    controller_quorum_bootstrap_servers = listing(
+        (), "Addresses at which a node finds the metadata quorum, as host:port."
+    )
     controller_quorum_auto_join_enable = boolean(
         False,
-        "Whether a controller asks to vote by itself, where the log names the voters (KIP-1186); without it "
-        "`pybroker metadata-quorum add-controller` makes it one. A voter that is removed would ask again.",
+        "Whether a controller adds itself to the voters, if the metadata log contains the voters (KIP-1186). Otherwise "
+        "`pybroker metadata-quorum add-controller` adds it. A removed voter would add itself again.",
     )
     controller_quorum_election_timeout_ms = integer(
         1000,
-        "How long, in ms, a voter that knows no leader waits for one before it stands for election; at random up to "
-        "twice as long.",
+        "Time in ms that a voter without a known leader waits before it starts an election. The actual wait is random, "
+        "up to twice as long.",
         at_least=0,
     )
     controller_quorum_fetch_timeout_ms = integer(
-        2000, "Longest time, in ms, without a successful fetch before a voter stands for election.", at_least=0
+        2000, "Maximum time in ms without a successful fetch before a voter starts an election.", at_least=0
     )
     controller_quorum_election_backoff_max_ms = integer(
         1000,
-        "Longest pause, in ms, before an election is tried again that was not won: the pauses grow up to it.",
+        "Maximum backoff in ms before the next election after one that was not won. The backoff grows up to this "
+        "value.",
         at_least=0,
     )
     controller_quorum_request_timeout_ms = integer(
         2000,
-        "Longest wait, in ms, for a response between controllers. Replica fetchers and requests of brokers to other "
-        "nodes end a connection whose peer acknowledges nothing for so long (TCP_USER_TIMEOUT).",
+        "Maximum wait in ms for a response between controllers. It is also the TCP_USER_TIMEOUT of replica fetchers "
+        "and of requests of brokers to other nodes: a connection ends if its peer acknowledges nothing for this time.",
         at_least=0,
     )
     controller_quorum_retry_backoff_ms = integer(
-        20, "Pause, in ms, before a controller request is tried again.", at_least=0
+        20, "Backoff in ms before a controller request is retried.", at_least=0
     )
     controller_quorum_append_linger_ms = integer(
         25,
-        "How long, in ms, the leader of the metadata quorum may gather records before it writes them. It never waits: "
-        "it gathers what comes while the write before is under way.",
+        "Time in ms for which the leader of the metadata quorum may accumulate records before it writes them. Here it "
+        "never waits: it accumulates records only while the previous write is in progress.",
         at_least=0,
         acts=False,
     )
-    controller_quorum_fetch_max_bytes = integer(
-        1024**2, "Most bytes of the metadata log that are fetched at a time.", at_least=1
-    )
+    controller_quorum_fetch_max_bytes = integer(1024**2, "Maximum bytes of the metadata log in one fetch.", at_least=1)
     controller_quorum_fetch_snapshot_max_bytes = integer(
-        1024**2, "Most bytes of a metadata snapshot that are fetched at a time.", at_least=1
+        1024**2, "Maximum bytes of a metadata snapshot in one fetch.", at_least=1
     )
     controller_quorum_death_grace_ms = integer(
         0,
-        "A voter stands for election this many ms after the active controller's connection has ended and its port "
-        "refuses, without waiting for controller.quorum.fetch.timeout.ms; -1 waits for that.",
+        "Time in ms after which a voter starts an election if its connection to the active controller has ended and "
+        "the controller's port refuses connections. With -1, only controller.quorum.fetch.timeout.ms applies.",
         at_least=-1,
-        ours="raise it where a proxy before the controllers refuses connections now and then",
+        ours="raise it where a proxy in front of the controllers sometimes refuses connections",
     )
-    metadata_log_dir = optional_string("Directory of the metadata log; without it the first of log.dirs.")
+    metadata_log_dir = optional_string(
+        "Directory of the metadata log. Without this key, the first directory of log.dirs."
+    )
     metadata_log_segment_bytes = integer(
-        1024**3, "Largest size in bytes of one segment of the metadata log.", at_least=8 * 1024**2
+        1024**3, "Maximum size in bytes of a segment of the metadata log.", at_least=8 * 1024**2
     )
-    metadata_log_segment_ms = long(7 * 86_400_000, "Longest time in ms before the metadata log rolls.")
+    metadata_log_segment_ms = long(7 * 86_400_000, "Maximum time in ms before the metadata log rolls.")
     metadata_log_max_record_bytes_between_snapshots = long(
-        20 * 1024**2, "Bytes of metadata records after which a snapshot is made.", at_least=1
+        20 * 1024**2, "Bytes of metadata records after which a snapshot is created.", at_least=1
     )
     metadata_log_max_snapshot_interval_ms = long(
         3_600_000,
-        "Longest time in ms without a metadata snapshot when there are new records; 0 means never by time.",
+        "Maximum time in ms without a metadata snapshot when there are new records; 0 disables this limit.",
         at_least=0,
     )
-    metadata_max_retention_bytes = long(100 * 1024**2, "Size in bytes up to which old metadata is kept.")
-    metadata_max_retention_ms = long(7 * 86_400_000, "Time in ms for which old metadata is kept.")
+    metadata_max_retention_bytes = long(
+        100 * 1024**2, "Maximum size in bytes of the metadata log and its snapshots before the oldest are deleted."
+    )
+    metadata_max_retention_ms = long(
+        7 * 86_400_000, "Time in ms for which old metadata snapshots and the log before them are kept."
+    )
     metadata_max_idle_interval_ms = integer(
         500,
-        "The active controller writes a no-op record each time this many ms have passed; 0 means never. A node without "
-        "controller.listener.names, whose metadata log nobody else reads, writes none.",
+        "Time in ms between two no-op records of the active controller; 0 disables them. A node without "
+        "controller.listener.names writes none, because no other node reads its metadata log.",
         at_least=0,
     )
     controller_quota_window_num = integer(
-        11, "Samples over which partitions made and deleted are seen for clients' quotas.", at_least=1
+        11, "Number of samples over which created and deleted partitions are measured for clients' quotas.", at_least=1
     )
-    controller_quota_window_size_seconds = integer(1, "Time in seconds that each of these samples spans.", at_least=1)
+    controller_quota_window_size_seconds = integer(
+        1, "Time span in seconds of each sample of controller.quota.window.num.", at_least=1
+    )
     sasl_mechanism_controller_protocol = string(
         "GSSAPI",
-        "How a node shows who it is to the listeners of controllers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, "
-        "GSSAPI.",
+        "SASL mechanism with which a node authenticates to the listeners of controllers: PLAIN, SCRAM-SHA-256, "
+        "SCRAM-SHA-512, OAUTHBEARER, GSSAPI.",
     )

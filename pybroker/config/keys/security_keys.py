@@ -30,69 +30,80 @@ class SecurityKeys(Settings):
     principal_builder_class = Key(
         Kind.CLASS,
         DEFAULT_BUILDER,
-        "What makes a principal of what a connection has proved, on all listeners. Kafka's default takes the name as "
-        "it is; module:Class is a Python class of your own (docs/guides/authorization.md).",
+        "Class that builds the principal of an authenticated connection, on all listeners. Kafka's default uses the "
+        "authenticated name unchanged; module:Class is a custom Python class (docs/guides/authorization.md).",
         parse=str,
         check=lambda value: value == DEFAULT_BUILDER or is_python_class(value),
         expected=f"{DEFAULT_BUILDER}, or a Python class as module:Class: no Java class can be loaded",
         dynamic=True,
     )
     sasl_jaas_config = password(
-        "Login modules in JAAS form; the users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "
+        "Login modules in JAAS format. The users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "
         "listener.name.<name>.<mechanism>.sasl.jaas.config sets it for one listener and mechanism.",
         acts=True,
     )
-    sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", "Path of kinit.", acts=False, dynamic=True)
+    sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", "Path of the kinit command.", acts=False, dynamic=True)
     sasl_kerberos_min_time_before_relogin = long(
-        60_000, "Pause, in ms, between attempts to renew a ticket.", acts=False, dynamic=True
+        60_000, "Pause in ms between two attempts to renew a ticket.", acts=False, dynamic=True
     )
     sasl_kerberos_principal_to_local_rules = listing(
         ("DEFAULT",),
-        "Rules from the Kerberos principals of clients to users: DEFAULT takes the first part of a principal of the "
-        "broker's realm, RULE: has Kafka's form, with patterns of RE2 (docs/guides/users.md).",
+        "Rules that map the Kerberos principals of clients to users. DEFAULT uses the first component of a principal "
+        "in the broker's realm; RULE: has Kafka's syntax, with RE2 patterns (docs/guides/users.md).",
         dynamic=True,
     )
     sasl_kerberos_service_name = optional_string(
-        "The first part of the brokers' Kerberos principal, by which clients ask for tickets. A listener with GSSAPI "
+        "First component of the brokers' Kerberos principal, for which clients request tickets. A listener with GSSAPI "
         "needs it, or serviceName in its login module.",
         dynamic=True,
     )
     sasl_kerberos_ticket_renew_jitter = double(
-        0.05, "Random part added to the time of renewal.", at_least=None, acts=False, dynamic=True
+        0.05, "Random fraction added to the renewal time of a ticket.", at_least=None, acts=False, dynamic=True
     )
     sasl_kerberos_ticket_renew_window_factor = double(
-        0.8, "Part of a ticket's life after which it is renewed.", at_least=None, acts=False, dynamic=True
+        0.8, "Fraction of a ticket's lifetime after which it is renewed.", at_least=None, acts=False, dynamic=True
     )
     sasl_login_refresh_buffer_seconds = short(
-        300, "Seconds before the end of a node's own token of OAUTHBEARER by which it is renewed.", dynamic=True
+        300,
+        "Minimum time in seconds between the renewal of a node's own OAUTHBEARER token and its expiry.",
+        dynamic=True,
     )
-    sasl_login_refresh_min_period_seconds = short(60, "Least seconds between renewals of that token.", dynamic=True)
+    sasl_login_refresh_min_period_seconds = short(
+        60, "Minimum time in seconds between two renewals of a node's own OAUTHBEARER token.", dynamic=True
+    )
     sasl_login_refresh_window_factor = double(
-        0.8, "Part of that token's life after which it is renewed: from 0.5 to 1.", at_least=None, dynamic=True
+        0.8,
+        "Fraction of the lifetime of a node's own OAUTHBEARER token after which it is renewed, from 0.5 to 1.",
+        at_least=None,
+        dynamic=True,
     )
     sasl_login_refresh_window_jitter = double(
-        0.05, "Largest random part added to that time: from 0 to 0.25.", at_least=None, dynamic=True
+        0.05,
+        "Maximum random fraction added to sasl.login.refresh.window.factor, from 0 to 0.25.",
+        at_least=None,
+        dynamic=True,
     )
     sasl_mechanism_inter_broker_protocol = string(
         "GSSAPI",
-        "How a broker shows who it is to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI. "
-        "User, token or key are those of listener.name.<name>.<mechanism>.sasl.jaas.config.",
+        "SASL mechanism with which a broker authenticates to other brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
+        "OAUTHBEARER, GSSAPI. listener.name.<name>.<mechanism>.sasl.jaas.config sets its user, token or key.",
         dynamic=True,
     )
-    ssl_cipher_suites = listing((), "Cipher suites offered.", dynamic=True)
+    ssl_cipher_suites = listing((), "Cipher suites that are offered.", dynamic=True)
     ssl_client_auth = string(
         "none",
-        "Whether a client of an SSL listener has to show a certificate.",
+        "Whether a client of an SSL listener must present a certificate.",
         one_of=("required", "requested", "none"),
         dynamic=True,
     )
-    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions offered.", dynamic=True)
+    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions that are offered.", dynamic=True)
     ssl_endpoint_identification_algorithm = string(
         "https",
-        "Whether another node's certificate has to be for the host that is connected to: https, or empty for no.",
+        "Whether the certificate of another node must match the host name of the connection: https, or empty to "
+        "disable this check.",
         dynamic=True,
     )
-    ssl_engine_factory_class = class_name(None, "The class that makes SSL engines; none is taken.")
+    ssl_engine_factory_class = class_name(None, "Class that creates SSL engines. Only none is accepted.")
     ssl_key_password = password("Password of the private key.", acts=True)
     ssl_keymanager_algorithm = string("SunX509", "Algorithm of the key manager.", acts=False, dynamic=True)
     ssl_keystore_certificate_chain = password("Certificate chain.", acts=True)

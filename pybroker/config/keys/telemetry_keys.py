@@ -17,12 +17,12 @@ class TelemetryKeys(Settings):
     """The processing of metrics that clients push (KIP-714)."""
 
     telemetry_max_bytes = integer(
-        1024**2, "Most bytes of a push of a client's metrics, as it travels and decompressed.", at_least=1
+        1024**2, "Maximum size in bytes of a push of a client's metrics, compressed and decompressed.", at_least=1
     )
     telemetry_receivers = listing(
         (),
         f"Receivers of the metrics that clients push: {LAST_VALUES} keeps the last value of each metric, "
-        "module:Class is a class of the user (docs/guides/client-metrics.md). GetTelemetrySubscriptions and "
-        "PushTelemetry are served only where a receiver is listed, as by Kafka with a ClientTelemetry plugin.",
+        "module:Class is a custom Python class (docs/guides/client-metrics.md). GetTelemetrySubscriptions and "
+        "PushTelemetry are served only with at least one receiver, as in Kafka with a ClientTelemetry plugin.",
         ours="set it to collect the metrics that clients push (KIP-714)",
     )

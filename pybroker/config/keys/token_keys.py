@@ -16,24 +16,24 @@ class TokenKeys(Settings):
     """The settings of delegation tokens (KIP-48), equal on all nodes."""
 
     delegation_token_secret_key = password(
-        "Secret that delegation tokens are made of and proved by, the same on all brokers and controllers; without it "
-        "there are none. Who changes it ends all tokens.",
+        "Secret with which delegation tokens are created and verified, the same on all brokers and controllers. "
+        "Without it, there are no delegation tokens. A change of the secret invalidates all of them.",
         acts=True,
         dynamic=False,
     )
     delegation_token_max_lifetime_ms = long(
-        7 * _DAY_MS, "Longest life, in ms, of a delegation token, however often it is renewed.", at_least=1
+        7 * _DAY_MS, "Maximum lifetime in ms of a delegation token, including all renewals.", at_least=1
     )
     delegation_token_expiry_time_ms = long(
-        _DAY_MS, "Life, in ms, of a delegation token from when it is made or renewed.", at_least=1
+        _DAY_MS, "Time in ms from the creation or renewal of a delegation token to its expiry.", at_least=1
     )
     delegation_token_expiry_check_interval_ms = long(
-        _HOUR_MS, "How often, in ms, delegation tokens that have ended are removed.", at_least=1
+        _HOUR_MS, "Time in ms between two removals of expired delegation tokens.", at_least=1
     )
     delegation_token_max_per_owner = integer(
         INT_MAX,
-        "Delegation tokens of one owner at a time, those that have ended and are not yet removed among them; another "
-        "one is rejected with POLICY_VIOLATION. The active controller's value counts.",
+        "Maximum number of delegation tokens of one owner, including expired ones that are not yet removed. Further "
+        "ones are rejected with POLICY_VIOLATION. The value of the active controller applies.",
         at_least=1,
-        ours="lower it to stop a program that creates tokens in a loop before others notice",
+        ours="lower it to limit a program that creates tokens in a loop",
     )

@@ -11,46 +11,49 @@ class TransactionKeys(Settings):
 
     transaction_state_log_num_partitions = integer(
         50,
-        "Partitions of __transaction_state, when it is created. Transactional ids are dealt to them by their hash.",
+        "Number of partitions of __transaction_state when it is created. A transactional id is assigned to a partition "
+        "by its hash.",
         at_least=1,
     )
     transaction_state_log_replication_factor = short(
         3,
-        "Replicas of __transaction_state, when it is created; as many as there are brokers, where there are fewer.",
+        "Replication factor of __transaction_state when it is created. It is lowered to the number of brokers if there "
+        "are fewer.",
         at_least=1,
     )
     transaction_state_log_min_isr = integer(
         2,
-        "In-sync replicas that __transaction_state needs for a write, when it is created; no more than it has.",
+        "Minimum number of in-sync replicas (min.insync.replicas) of __transaction_state when it is created; at most "
+        "its replication factor.",
         at_least=1,
     )
     transaction_state_log_segment_bytes = integer(
         100 * 1024**2,
-        "Segment size in bytes of __transaction_state: small, so that it is compacted soon. The topic cannot be "
-        "created with less than segment.bytes may be (1048576); the broker starts, and warns when it tries.",
+        "Segment size in bytes of __transaction_state; small, for early compaction. Below the minimum of segment.bytes "
+        "(1048576), the broker starts, but cannot create the topic and logs a warning.",
         at_least=1,
     )
     transaction_state_log_load_buffer_size = integer(
-        5 * 1024**2, "Most bytes of __transaction_state read at once while a coordinator is loaded.", at_least=1
+        5 * 1024**2, "Maximum number of bytes of __transaction_state in one read while a coordinator loads.", at_least=1
     )
     transaction_partition_verification_enable = boolean(
         True,
-        "Whether the coordinator of a transaction is asked before a partition takes its first batch of it, for clients "
-        "that do not have partitions added by what they send (KIP-890).",
+        "Whether a partition verifies a transaction with its coordinator before it appends the first batch. This "
+        "applies to clients whose requests do not add partitions to the transaction implicitly (KIP-890).",
         dynamic=True,
     )
     transaction_max_timeout_ms = integer(
-        900_000, "Longest transaction timeout in ms that a producer may ask for.", at_least=1
+        900_000, "Maximum transaction timeout in ms that a producer can request.", at_least=1
     )
     transactional_id_expiration_ms = integer(
-        7 * 86_400_000, "A transactional id that was silent for this many ms is forgotten.", at_least=1
+        7 * 86_400_000, "Time in ms without activity after which a transactional id expires.", at_least=1
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = integer(
-        10_000, "Time in ms between checks for transactions that exceed their timeout.", at_least=1
+        10_000, "Time in ms between two checks for transactions that exceed their timeout.", at_least=1
     )
     transaction_remove_expired_transaction_cleanup_interval_ms = integer(
-        3_600_000, "Time in ms between checks for expired transactional ids.", at_least=1
+        3_600_000, "Time in ms between two checks for expired transactional ids.", at_least=1
     )
     transaction_two_phase_commit_enable = boolean(
-        False, "Whether transactions may take part in a two-phase commit (KIP-939), which is not served.", only=False
+        False, "Whether transactions can take part in a two-phase commit (KIP-939), which is not supported.", only=False
     )
