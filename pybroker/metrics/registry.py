@@ -324,22 +324,29 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
     ),
     # ------------------------------------------------------------------------------------------- replicas, logs
-    _replicas("LeaderCount", "Partitions led by this broker."),
+    _replicas("LeaderCount", "Partitions that have this broker as leader."),
     _replicas("PartitionCount", "Partitions with a replica on this broker."),
     _replicas("OfflineReplicaCount", "Replicas of this broker in failed log directories."),
-    _replicas("UnderReplicatedPartitions", "Partitions led by this broker with an out-of-sync replica."),
+    _replicas("UnderReplicatedPartitions", "Partitions that have this broker as leader, with an out-of-sync replica."),
     _replicas(
         "UnderMinIsrPartitionCount",
-        "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas.",
+        "Partitions that have this broker as leader, with fewer in-sync replicas than min.insync.replicas.",
     ),
     _replicas(
-        "AtMinIsrPartitionCount", "Partitions led by this broker with exactly min.insync.replicas in-sync replicas."
+        "AtMinIsrPartitionCount",
+        "Partitions that have this broker as leader, with exactly min.insync.replicas in-sync replicas.",
     ),
     _replicas(
-        "IsrShrinks", "Times that a replica left the ISR of a partition led by this broker.", _C, "IsrShrinksPerSec"
+        "IsrShrinks",
+        "Times that a replica left the ISR of a partition of which this broker is the leader.",
+        _C,
+        "IsrShrinksPerSec",
     ),
     _replicas(
-        "IsrExpands", "Times that a replica joined the ISR of a partition led by this broker.", _C, "IsrExpandsPerSec"
+        "IsrExpands",
+        "Times that a replica joined the ISR of a partition of which this broker is the leader.",
+        _C,
+        "IsrExpandsPerSec",
     ),
     _replicas("FailedIsrUpdates", "ISR changes that the controller rejected.", _C, "FailedIsrUpdatesPerSec"),
     _log("Size", "Bytes of a partition's log.", "bytes"),
@@ -437,7 +444,9 @@ METRICS: tuple[Metric, ...] = (
     _controller("GlobalTopicCount", "Topics of the cluster."),
     _controller("GlobalPartitionCount", "Partitions of the cluster."),
     _controller("OfflinePartitionsCount", "Partitions of the cluster without a leader."),
-    _controller("PreferredReplicaImbalanceCount", "Partitions of the cluster not led by their preferred replica."),
+    _controller(
+        "PreferredReplicaImbalanceCount", "Partitions of the cluster whose leader is not the preferred replica."
+    ),
     _controller("FencedBrokerCount", "Registered brokers that are fenced."),
     _controller("ActiveBrokerCount", "Registered brokers that are not fenced."),
     _controller("MetadataErrorCount", "Times that a component of this node failed to apply metadata."),
