@@ -366,7 +366,7 @@ class DataPlane:
     def drain(
         self, limit: int
     ) -> list[
-        AppendSettled
+        AppendCompleted
         | ControlRequest
         | InterceptedRequest
         | UnresolvedRequest
@@ -612,8 +612,8 @@ class PartitionStates:
 # -------------------------------------------------------------------------------------------------- events.rs
 
 @final
-class AppendSettled:
-    """What `PartitionLog.settle` was called for is committed and synced, or never will be."""
+class AppendCompleted:
+    """What `PartitionLog.complete` was called for is committed and synced, or never will be."""
 
     @property
     def ticket(self) -> int:
@@ -711,7 +711,7 @@ class UnresolvedRequest:
     def operation(self) -> int | None:
         """The operation that the client is to be judged for, numbered as Kafka's AclOperation; None for none."""
     @property
-    def judged(self) -> list[str | bytes]:
+    def checked(self) -> list[str | bytes]:
         """The topics to judge it for, by name or by id, 16 bytes each."""
     @property
     def transactional_id(self) -> str | None:
@@ -1358,10 +1358,10 @@ class PartitionLog:
         """The guard that the transaction's first batch here is to be appended with, once its coordinator says that the
         partition is part of it; 0 where the transaction is open here. `bumps_epoch`: each transaction has an epoch of
         its own. `InvalidProducerEpochError` for an epoch that has gone by, `NotLeaderError`."""
-    def has_settled(self, end_offset: int) -> bool:
+    def has_completed(self, end_offset: int) -> bool:
         """Whether everything below is committed, and on the device where the log's settings want it to be by now."""
-    def settle(self, end_offset: int, ticket: int) -> None:
-        """Has everything below synced in the background; an `AppendSettled` with the ticket says that it was tried."""
+    def complete(self, end_offset: int, ticket: int) -> None:
+        """Sync everything below in the background; an `AppendCompleted` with the ticket reports the attempt."""
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
 
@@ -2166,8 +2166,8 @@ class SimulatedDataPlane:
         (transactional id, producer id, producer epoch), version of the Produce, partitions."""
     def verified(self, number: int, responses: list[tuple[int, str | None] | None]) -> tuple[int | None, bytes | None]:
         """Goes on with such a request, as `serve` does. Of each partition why nothing may be appended, or None."""
-    def has_settled(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
-        """As `PartitionLog.has_settled`, for a coordinator that was elected at a leader epoch."""
+    def has_completed(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
+        """As `PartitionLog.has_completed`, for a coordinator that was elected at a leader epoch."""
     def read(self, partition: Partition, offset: int, max_bytes: int) -> bytes:
         """As `PartitionLog.read`."""
     def cut(self, partition: Partition, offset: int) -> None:
@@ -2305,7 +2305,7 @@ class AppendedMarkers:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether an `AppendSettled` with their ticket follows; otherwise `error_codes` says all."""
+        """Whether an `AppendCompleted` with their ticket follows; otherwise `error_codes` says all."""
     def error_codes(self) -> list[int]:
         """Of each marker, why its transaction is not known to have ended in its partition, as a code of Kafka: 0 where
         it has, REQUEST_TIMED_OUT where that is not decided."""

@@ -14,7 +14,7 @@ from pybroker.broker.transaction_verification import Producer, VerificationMode
 from pybroker.config.errors import ConfigError
 from pybroker.coordinator.transaction.events import ProducerIdentity
 from pybroker.net.pipeline import Limits
-from pybroker.net.rights import Verdict
+from pybroker.net.rights import Authorization
 from pybroker.net.unresolved import UnresolvedRequests
 from pybroker.security import authorizer, principal_builder
 from pybroker.security.delegation_tokens import DelegationTokens
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.image import MetadataImage, ScramImage
     from pybroker.net.native import DataPlane, UnresolvedRequest
     from pybroker.net.verification import Requested, VerificationResults
-    from pybroker.security.authorizer import Judge
+    from pybroker.security.authorizer import AuthorizationRules
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.principal_builder import Proof
     from pybroker.security.principals import Principal
@@ -46,7 +46,7 @@ _NONCE_BYTES = 18
 """Random bytes in the server nonce of a SCRAM exchange."""
 
 
-def build_authorizer(config: BrokerConfig) -> Judge | None:
+def build_authorizer(config: BrokerConfig) -> AuthorizationRules | None:
     """Return the authorizer, or None where every operation is allowed.
 
     Raises ConfigError for a class that cannot be loaded.
@@ -138,7 +138,7 @@ def limits_of(config: BrokerConfig) -> Limits:
 
 def build_unresolved(
     data_plane: DataPlane,
-    decide: Callable[[UnresolvedRequest], Awaitable[Verdict]],
+    decide: Callable[[UnresolvedRequest], Awaitable[Authorization]],
     transactions: TransactionCoordinator,
     verification: TransactionVerification,
 ) -> UnresolvedRequests:

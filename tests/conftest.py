@@ -55,7 +55,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def _room(item: pytest.Item) -> str:
+def _capacity(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT / "tests").parts[0]
 
 
@@ -69,7 +69,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     Simulation tests are distributed one by one: they share nothing, and a file of them takes minutes.
     """
     # pytest-xdist accepts no brackets in a group.
-    apart = re.sub(r"[][]", " ", item.name) if _room(item) == "simulation" else ""
+    apart = re.sub(r"[][]", " ", item.name) if _capacity(item) == "simulation" else ""
     group = "spark" if _has_session(item) else f"{item.path}{apart}"
     item.add_marker(pytest.mark.xdist_group(group))
 
@@ -85,8 +85,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput") and config.getoption("loadgroup") and not all("@" in one.nodeid for one in items):
         raise pytest.UsageError("pytest-xdist does not keep groups of tests together with this version of pytest")
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
-        ranks = {room: rank for rank, room in enumerate(WAITING_ROOMS)}
-        items.sort(key=lambda item: -1 if _has_session(item) else ranks.get(_room(item), len(ranks)))
+        ranks = {capacity: rank for rank, capacity in enumerate(WAITING_ROOMS)}
+        items.sort(key=lambda item: -1 if _has_session(item) else ranks.get(_capacity(item), len(ranks)))
 
 
 @pytest.fixture(autouse=True)

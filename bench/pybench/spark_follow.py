@@ -59,7 +59,7 @@ class Follower:
     def print_window(self, now_s: float) -> None:
         """Print the window and start the next one."""
         if self._role == "producer":
-            self._bar.say(self._window.line(now_s))
+            self._bar.report(self._window.line(now_s))
         self._window = Window(now_s)
 
 

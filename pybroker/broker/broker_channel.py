@@ -144,7 +144,7 @@ class BrokerChannel:
         self, node_id: int, peer: _Peer, request: Message, response: type[Response], deadline: float
     ) -> Response:
         async with asyncio.timeout_at(deadline):
-            await peer.room.acquire()
+            await peer.capacity.acquire()
         try:
             async with asyncio.timeout_at(deadline):
                 connection = await self._connection(node_id, peer)
@@ -152,7 +152,7 @@ class BrokerChannel:
             left_ms = int((deadline - asyncio.get_running_loop().time()) * 1000)
             return await connection.query(request, response, timeout_ms=max(left_ms, 1))
         finally:
-            peer.room.release()
+            peer.capacity.release()
 
     async def _connection(self, node_id: int, peer: _Peer) -> Connection:
         server = self._server_of(node_id)
@@ -232,7 +232,7 @@ class _Peer:
             settings.security,
             unacknowledged_ms=settings.unacknowledged_ms,
         )
-        self.room = asyncio.Semaphore(settings.max_in_progress)
+        self.capacity = asyncio.Semaphore(settings.max_in_progress)
         self.count = 0
         """Number of waiting and in-flight requests."""
         self.opening: asyncio.Future[Connection] | None = None

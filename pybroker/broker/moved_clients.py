@@ -41,17 +41,17 @@ class MovedClients:
         self._count = refused()
         self._changed_at = now()
 
-    async def gone(self) -> bool:
+    async def removed(self) -> bool:
         """Wait until all clients have moved, at most `LONGEST_S`. Return whether they have."""
         end = self._now() + LONGEST_S
-        while not self._are_gone():
+        while not self._are_removed():
             if self._now() >= end:
                 log.warning("controlled shutdown: clients still send requests for partitions that other brokers lead")
                 return False
             await asyncio.sleep(_POLL_INTERVAL_S)
         return True
 
-    def _are_gone(self) -> bool:
+    def _are_removed(self) -> bool:
         count = self._refused()
         if count != self._count or self._leads():
             self._count, self._changed_at = count, self._now()

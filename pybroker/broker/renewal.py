@@ -47,7 +47,7 @@ class Renewal:
             await self.done()
 
     async def _renew(self) -> None:
-        is_said = False
+        is_reported = False
         while self._wanted:
             self._wanted = False
             try:
@@ -55,7 +55,7 @@ class Renewal:
             except RegistrationRefusedError as error:
                 log.error("Failed to register the changed listeners: %s", error)
             except self._unreachable as error:
-                if not is_said:
+                if not is_reported:
                     log.warning("Failed to register the changed listeners: %s; retrying", error)
-                is_said = self._wanted = True
+                is_reported = self._wanted = True
                 await asyncio.sleep(_PAUSE_S)

@@ -25,7 +25,7 @@ class Stage(IntEnum):
     """Background tasks of logs start no new work."""
     ACCEPTING = 2
     """Listeners do not accept connections any more."""
-    PARKED_REQUESTS = 3
+    DELAYED_REQUESTS = 3
     """Delayed requests, such as those of members in a rebalance, are completed so that they do not delay the shutdown.
     """
     REQUESTS = 4

@@ -192,7 +192,7 @@ class TransactionVerification:
         for result in response.results_by_transaction:
             requested = by_id.get(result.transactional_id)
             if requested is not None:
-                requested.settle(
+                requested.complete(
                     {
                         (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
                         for topic in result.topic_results
@@ -227,14 +227,14 @@ class _Question(msgspec.Struct, frozen=True):
         if not self.response.done():
             self.response.set_result(dict.fromkeys(self.partitions, code))
 
-    def settle(self, said: Errors) -> None:
+    def complete(self, reported: Errors) -> None:
         """Complete with the coordinator's errors, mapped to errors that the client expects."""
         if self.response.done():
             return
         errors: Errors = {}
         for partition in self.partitions:
             # A partition that is missing in the response is not verified.
-            code = said.get(partition, ErrorCode.INVALID_TXN_STATE)
+            code = reported.get(partition, ErrorCode.INVALID_TXN_STATE)
             if code == ErrorCode.PRODUCER_FENCED:
                 code = ErrorCode.INVALID_PRODUCER_EPOCH
             elif code == ErrorCode.TRANSACTION_ABORTABLE and self.mode is VerificationMode.VERIFY_OR_STATE:

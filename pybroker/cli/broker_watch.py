@@ -69,9 +69,9 @@ class BrokerWatch:
                 requested = began
                 failure = self._query()
                 if failure is not None and self._began == began:
-                    self._say(failure, began)
+                    self._report(failure, began)
 
-    def _say(self, failure: ClientError, began: float) -> None:
+    def _report(self, failure: ClientError, began: float) -> None:
         left_s = max(0.0, began + self._max_block_ms / 1000 - time.monotonic())
         line = f"{failure}; trying again for {left_s:.0f} s (max.block.ms={self._max_block_ms})"
         print(line, file=sys.stderr, flush=True)

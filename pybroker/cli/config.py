@@ -74,11 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shows = subcommands.add_parser("print", allow_abbrev=False, help="print each setting with its value and its source")
     shows.add_argument("--changed", action="store_true", help="only settings of the file and the overrides")
     shows.set_defaults(execute=_print)
-    judges = subcommands.add_parser(
+    checks = subcommands.add_parser(
         "validate", allow_abbrev=False, help="print every fault; the exit status is 1 if a start would fail"
     )
-    judges.set_defaults(execute=_validate)
-    for one in (shows, judges):
+    checks.set_defaults(execute=_validate)
+    for one in (shows, checks):
         one.add_argument("-c", "--config", type=Path, metavar="FILE", help="a server.properties in Kafka's format")
         one.add_argument(
             "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting that overrides the file"

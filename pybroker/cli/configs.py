@@ -268,7 +268,7 @@ def _run_quotas(admin: Admin, owner: QuotaOwner, arguments: argparse.Namespace) 
         alter_quotas(admin, owner, changes)
     else:
         _alter_passwords(admin, owner.names[0], changes)
-    _say_altered(owner.types[0], owner.names[0])
+    _report_altered(owner.types[0], owner.names[0])
 
 
 def _describe_passwords(admin: Admin, users: tuple[str, ...]) -> None:
@@ -326,10 +326,10 @@ def _alter(admin: Admin, entity: _Entity, changes: list[ConfigChange]) -> None:
         if unknown:
             raise CommandError(f"Error while executing config command: Invalid broker logger(s): {','.join(unknown)}")
     admin.alter_configs(name, changes, entity.resource_type)
-    _say_altered(entity.type, name)
+    _report_altered(entity.type, name)
 
 
-def _say_altered(kind: str, name: str) -> None:
+def _report_altered(kind: str, name: str) -> None:
     if name:
         print(f"Completed updating config for {kind.removesuffix('s')} {name}.")
     else:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         except (ClientError, ConfigError) as error:
             if arguments.timeout_ms is None or not (isinstance(error, ClientError) and is_retriable(error)):
                 raise CommandError(str(error)) from None
-            _say_timed_out(arguments.timeout_ms, f": {error}")
+            _report_timed_out(arguments.timeout_ms, f": {error}")
             return 0
         finally:
             print(f"Processed a total of {output.records} messages", file=sys.stderr)
@@ -97,10 +97,10 @@ def _print_all(arguments: argparse.Namespace, output: Output, interrupts: Interr
     left = _UNBOUNDED if arguments.max_messages is None else arguments.max_messages
     with open_reading(arguments, properties) as reading:
         last = time.monotonic()
-        while output.records < left and not interrupts.came:
+        while output.records < left and not interrupts.arrived:
             try:
                 with interrupts.held():
-                    came = output.print_next(reading, left - output.records, _wait_s(arguments.timeout_ms, last))
+                    arrived = output.print_next(reading, left - output.records, _wait_s(arguments.timeout_ms, last))
             except (OutputError, KeyboardInterrupt) as error:
                 with interrupts.ignored():
                     reading.return_unwritten()
@@ -108,21 +108,21 @@ def _print_all(arguments: argparse.Namespace, output: Output, interrupts: Interr
                     raise
                 _leave_output(error)
                 return 0
-            if came:
+            if arrived:
                 last = time.monotonic()
             elif standard_output.has_lost_its_reader():
                 # As in `| head`, of a topic whose last record was printed.
                 standard_output.abandon()
                 return 0
             elif arguments.timeout_ms is not None and (time.monotonic() - last) * 1000 > arguments.timeout_ms:
-                _say_timed_out(arguments.timeout_ms)
+                _report_timed_out(arguments.timeout_ms)
                 return 0
     return interrupts.status
 
 
-def _say_timed_out(timeout_ms: int, why: str = "") -> None:
-    said = "ERROR Error processing message, terminating consumer process: no record came within"
-    print(f"{said} --timeout-ms {timeout_ms}{why}", file=sys.stderr)
+def _report_timed_out(timeout_ms: int, why: str = "") -> None:
+    reported = "ERROR Error processing message, terminating consumer process: no record came within"
+    print(f"{reported} --timeout-ms {timeout_ms}{why}", file=sys.stderr)
 
 
 def _wait_s(timeout_ms: int | None, last: float) -> float:

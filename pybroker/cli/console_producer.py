@@ -128,7 +128,7 @@ def _send_all(
         # As Kafka's tool: lines read before a signal are sent. Another signal ends that, too.
         with contextlib.suppress(KeyboardInterrupt):
             console.send_each() if arguments.sync else console.send_blocks()
-        console.finish(is_interrupted=interrupts.came)
+        console.finish(is_interrupted=interrupts.arrived)
     return interrupts.status or (1 if console.failed else 0)
 
 
@@ -182,10 +182,10 @@ class _Console:
         """Report the failures since the last call, record by record, as Kafka's tool logs them."""
         for key, value, error in self._sender.take_failures():
             self.failed += 1
-            said = java_text(error) if isinstance(error, ClientError) else str(error)
+            reported = java_text(error) if isinstance(error, ClientError) else str(error)
             print(
                 f"ERROR Error when sending message to topic {self._topic} with key: {_size(key)}, value: "
-                f"{_size(value)} with error: {said}",
+                f"{_size(value)} with error: {reported}",
                 file=sys.stderr,
             )
 

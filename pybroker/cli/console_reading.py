@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _RETRY_INTERVAL_S = 1.0
 """Seconds between two checks for a missing topic."""
-_SETTLE_S = 0.5
+_COMPLETE_S = 0.5
 """Seconds between two queries of the written records' positions."""
 _LEAST_TIMEOUT_MS = 1000
 """Minimum timeout of calls under any --timeout-ms."""
@@ -48,7 +48,7 @@ class Reading:
         self._poll_partitions()
         formatted = self._consumer.format(layout, wait_s, max_records=max_records, max_bytes=max_bytes)
         if formatted is None and self._written is not None:
-            self._written.settle(self._consumer)
+            self._written.complete(self._consumer)
         return formatted
 
     def poll(self, wait_s: float, max_records: int) -> list[Record]:
@@ -56,7 +56,7 @@ class Reading:
         self._poll_partitions()
         records = self._consumer.poll(wait_s, max_records)
         if not records and self._written is not None:
-            self._written.settle(self._consumer)
+            self._written.complete(self._consumer)
         return records
 
     def wrote(self, topic: str, partition: int, records: int) -> None:
@@ -94,7 +94,7 @@ class Written(RebalanceListener):
         self._offsets: dict[TopicPartition, int] = {}
         self._more: dict[TopicPartition, int] = {}
         """Records that were written since the last query of the position."""
-        self._settle_at = 0.0
+        self._complete_at = 0.0
 
     def on_revoked(self, partitions: Sequence[TopicPartition], /) -> None:
         """Remove partitions that another member may continue."""
@@ -105,10 +105,10 @@ class Written(RebalanceListener):
     def add(self, consumer: Consumer, partition: TopicPartition, records: int) -> None:
         """Record that so many records are written, which are all that were returned."""
         self._more[partition] = self._more.get(partition, 0) + records
-        if partition not in self._offsets or time.monotonic() >= self._settle_at:
-            self.settle(consumer)
+        if partition not in self._offsets or time.monotonic() >= self._complete_at:
+            self.complete(consumer)
 
-    def settle(self, consumer: Consumer) -> None:
+    def complete(self, consumer: Consumer) -> None:
         """Query the positions of partitions with counted records; all returned records must be written."""
         for partition in list(self._more):
             try:
@@ -116,7 +116,7 @@ class Written(RebalanceListener):
             except (ClientError, TimeoutError):
                 continue  # the count continues, and the consumer raises the same error at the next read
             del self._more[partition]
-        self._settle_at = time.monotonic() + _SETTLE_S
+        self._complete_at = time.monotonic() + _COMPLETE_S
 
     def set_back(self, consumer: Consumer) -> None:
         """Reset the consumer's positions to the known ones, and prevent commits of other partitions."""

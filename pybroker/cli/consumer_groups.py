@@ -265,7 +265,7 @@ def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> None:
     except BrokerError as error:
         top = error.code
         refusals |= dict.fromkeys(partitions, error)
-    _say_deleted(group_id, top)
+    _report_deleted(group_id, top)
     width = max([15, *(len(partition.topic) for partition in refusals)])
     print(f"\n{'TOPIC':<{width}} {'PARTITION':<10} {'STATUS':<15}", end="")
     for partition in sorted(refusals, key=lambda p: f"{p.topic}{p.partition}"):
@@ -276,7 +276,7 @@ def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> None:
     print()
 
 
-def _say_deleted(group_id: str, top: ErrorCode | None) -> None:
+def _report_deleted(group_id: str, top: ErrorCode | None) -> None:
     partition_level = (
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -39,7 +39,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     @property
-    def came(self) -> bool:
+    def arrived(self) -> bool:
         """Whether a signal has arrived."""
         return self._came is not None
 

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _describe(arguments: argparse.Namespace) -> int:
     """Query the brokers, print the directories as one line of JSON, and return 0."""
     wanted = parse_brokers(arguments.broker_list)
-    say = (lambda _words: None) if arguments.json else print
+    report = (lambda _words: None) if arguments.json else print
     try:
         with open_admin(arguments) as admin:
             there = {broker.node_id for broker in admin.describe_cluster().brokers}
@@ -95,11 +95,11 @@ def _describe(arguments: argparse.Namespace) -> int:
                     f"ERROR: The given brokers do not exist from --broker-list: {_listed(wanted - there)}. "
                     f"Current existent brokers: {_listed(there)}"
                 )
-            say("Querying brokers for log directories information")
+            report("Querying brokers for log directories information")
             described = admin.describe_log_dirs(sorted(wanted or there))
     except (ClientError, ConfigError) as error:
         raise CommandError(str(error)) from None
-    say(f"Received log directory information from brokers {_listed(described)}")
+    report(f"Received log directory information from brokers {_listed(described)}")
     print(build_json(described, set(filter(None, arguments.topic_list.split(",")))))
     return 0
 

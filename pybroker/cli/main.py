@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         standard_output.abandon()
         return 1
     except OSError as error:
-        if not standard_output.says_full(error):
+        if not standard_output.is_disk_full(error):
             raise
         where = " to standard output" if standard_output.has_failed() else ""
         standard_output.abandon()
@@ -104,7 +104,7 @@ def _failure_of_output(error: CommandError) -> OSError | None:
     """
     cause = error.__context__
     while cause is not None:
-        if isinstance(cause, BrokenPipeError) or (isinstance(cause, OSError) and standard_output.says_full(cause)):
+        if isinstance(cause, BrokenPipeError) or (isinstance(cause, OSError) and standard_output.is_disk_full(cause)):
             return cause if standard_output.has_failed() else None
         cause = cause.__context__
     return None

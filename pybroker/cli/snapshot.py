@@ -246,10 +246,10 @@ def _read_manifest(archive: tarfile.TarFile, file: Path) -> _Saved:
         stream = archive.extractfile(member)
         if stream is None or member.size > _MOST_MANIFEST_BYTES:
             raise KeyError(_MANIFEST)
-        said = json.loads(stream.read())
-        if said.pop("version") != _VERSION or not all(map(_MEMBER.fullmatch, said["files"])):
+        reported = json.loads(stream.read())
+        if reported.pop("version") != _VERSION or not all(map(_MEMBER.fullmatch, reported["files"])):
             raise KeyError("files")
-        return _Saved(**said)
+        return _Saved(**reported)
     except (KeyError, ValueError, TypeError):
         raise CommandError(f"{file}: not what `pybroker snapshot save` of this version writes") from None
 

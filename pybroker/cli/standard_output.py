@@ -12,7 +12,7 @@ import os
 import select
 import sys
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_CAPACITY = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def flush() -> None:
@@ -36,9 +36,9 @@ def write_line(line: str) -> OSError | None:
     return None
 
 
-def says_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Return whether an error reports a full disk."""
-    return error.errno in _NO_ROOM and error.filename is None
+    return error.errno in _NO_CAPACITY and error.filename is None
 
 
 def has_failed() -> bool:

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ClientError as error:
         raise CommandError(str(error)) from None
     events.print("shutdown_complete")
-    if not interrupts.came:
+    if not interrupts.arrived:
         # Kafka's tool requests its own shutdown at the end.
         events.print("shutdown_requested")
     return interrupts.status

@@ -146,7 +146,7 @@ def _send_all(
     created = None if arguments.message_create_time == -1 else arguments.message_create_time
     begun = time.monotonic()
     for number in numbers:
-        if interrupts.came or events.failed:
+        if interrupts.arrived or events.failed:
             return
         key = None if arguments.repeating_keys is None else str(number % arguments.repeating_keys)
         value = str(number) if arguments.value_prefix is None else f"{arguments.value_prefix}.{number}"
@@ -175,5 +175,5 @@ def _send_all(
 
 
 def _wait(until: float, events: Events, interrupts: Interrupts) -> None:
-    while (left := until - time.monotonic()) > 0 and not (interrupts.came or events.failed):
+    while (left := until - time.monotonic()) > 0 and not (interrupts.arrived or events.failed):
         time.sleep(min(left, _POLL_INTERVAL_S))

@@ -91,9 +91,9 @@ class PendingRows:
     def add(self, delivery: AsyncRowsDelivery) -> None:
         """Add a delivery."""
         self._pending.append(delivery)
-        self.settle()
+        self.complete()
 
-    def settle(self) -> bool:
+    def complete(self) -> bool:
         """Complete the deliveries that have finished. Returns whether there were any."""
         before, self._pending = self._pending, []
         for delivery in before:

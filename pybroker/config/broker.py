@@ -41,7 +41,7 @@ from pybroker.config.roles import check_required, check_roles
 from pybroker.config.security.outbound import (
     BETWEEN_BROKERS,
     TO_CONTROLLERS,
-    Way,
+    OutboundSecurity,
     build_client_properties,
     check_mechanism,
 )
@@ -282,15 +282,15 @@ class BrokerConfig(
     def _security_texts(self) -> dict[str, str]:
         return {**self.given, **self.of_mechanisms, **self.of_listeners, **self.dynamic_default, **self.dynamic_own}
 
-    def _way_to_brokers(self) -> Way:
+    def _way_to_brokers(self) -> OutboundSecurity:
         name = self.inter_broker_listener
-        return Way(name, self.security_protocols.get(name, "PLAINTEXT"), BETWEEN_BROKERS)
+        return OutboundSecurity(name, self.security_protocols.get(name, "PLAINTEXT"), BETWEEN_BROKERS)
 
-    def _way_to_controllers(self) -> Way:
+    def _way_to_controllers(self) -> OutboundSecurity:
         name = self.controller_listener_names[0].upper()
-        return Way(name, self.security_protocols.get(name, "PLAINTEXT"), TO_CONTROLLERS)
+        return OutboundSecurity(name, self.security_protocols.get(name, "PLAINTEXT"), TO_CONTROLLERS)
 
-    def _ways(self) -> list[Way]:
+    def _ways(self) -> list[OutboundSecurity]:
         """Return the kinds of connections to other nodes; none for a single-node cluster."""
         if self.is_single:
             return []

@@ -246,9 +246,9 @@ def _thread_fault(current: BrokerConfig, made: BrokerConfig) -> str | None:
     for name in _THREADS:
         attribute = current.keys[name].attribute
         before, after = getattr(current, attribute), getattr(made, attribute)
-        said = f"Dynamic thread count update validation failed for {name}={after}"
+        reported = f"Dynamic thread count update validation failed for {name}={after}"
         if after < before // 2:
-            return f"{said}, value should be at least half the current value {before}"
+            return f"{reported}, value should be at least half the current value {before}"
         if after > before * 2:
-            return f"{said}, value should not be greater than double the current value {before}"
+            return f"{reported}, value should not be greater than double the current value {before}"
     return None

@@ -64,7 +64,7 @@ class FailureDetector:
         # is not reported yet; no two connections have the same broker and epoch.
         self._brokers: dict[int, tuple[int, int]] = {}
         # Invariant: the epoch of each broker whose last connection has ended.
-        self._gone: dict[int, int] = {}
+        self._removed: dict[int, int] = {}
         self._probes: dict[int, asyncio.Task[None]] = {}
 
     def note(self, connection: int, broker_id: int, broker_epoch: int) -> None:
@@ -78,11 +78,11 @@ class FailureDetector:
             for other in earlier:
                 del self._brokers[other]
             self._brokers[connection] = broker
-        self._gone.pop(broker_id, None)
+        self._removed.pop(broker_id, None)
 
-    def is_gone(self, broker_id: int) -> bool:
+    def is_removed(self, broker_id: int) -> bool:
         """Return whether a broker's connection has ended, and no heartbeat has arrived on another one since."""
-        return broker_id in self._gone
+        return broker_id in self._removed
 
     def connection_closed(self, connection: int) -> None:
         """Process the end of a connection; if a broker sent its heartbeats on it, probe that broker."""
@@ -90,7 +90,7 @@ class FailureDetector:
         if broker is None or broker in self._brokers.values():
             return
         broker_id, epoch = broker
-        self._gone[broker_id] = epoch
+        self._removed[broker_id] = epoch
         self._begin_probe(broker_id, epoch)
 
     def _begin_probe(self, broker_id: int, epoch: int) -> None:
@@ -107,7 +107,7 @@ class FailureDetector:
         known = set(self._brokers.values())
         for broker_id, epoch in brokers:
             if (broker_id, epoch) not in known:
-                self._gone[broker_id] = epoch
+                self._removed[broker_id] = epoch
                 self._begin_probe(broker_id, epoch)
 
     async def stop(self) -> None:
@@ -121,12 +121,12 @@ class FailureDetector:
         await asyncio.sleep(self._grace_ms / 1000)
         for _ in range(_PROBES):
             address = self._address_of(broker_id, epoch)
-            if address is None or self._gone.get(broker_id) != epoch:
+            if address is None or self._removed.get(broker_id) != epoch:
                 return
             refuses = await _refuses(*address)
             if refuses is None:
                 continue
-            if not refuses or self._gone.get(broker_id) != epoch:
+            if not refuses or self._removed.get(broker_id) != epoch:
                 return
             log.warning(
                 "Fencing broker %d: its connection has ended, and %s:%d refuses connections", broker_id, *address

@@ -93,10 +93,10 @@ class LocalChannel:
     Every coroutine raises `NotControllerError` while that controller does not lead.
     """
 
-    def __init__(self, controller: Controller, is_gone: Callable[[int], bool] = lambda _: False) -> None:
-        """`is_gone` returns whether a broker's connection has ended; then another process may register with its id."""
+    def __init__(self, controller: Controller, is_removed: Callable[[int], bool] = lambda _: False) -> None:
+        """`is_removed` returns whether a broker's connection has ended; another process may then register its id."""
         self._controller = controller
-        self._is_gone = is_gone
+        self._is_removed = is_removed
         self.former_isr = FormerIsr(lambda: controller.is_leader)
         """Tracks replicas that left an ISR, so that a broker that reports a loss does not become leader."""
         controller.on_leadership(lambda _: self.former_isr.forget())
@@ -197,7 +197,7 @@ class LocalChannel:
             features=features or {},
             fenced=fenced,
             previous_broker_epoch=previous_broker_epoch,
-            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_gone(broker_id),
+            session_is_alive=self._controller.has_timer(session_key(broker_id)) and not self._is_removed(broker_id),
         )
         return cast("RegisteredBroker", await self._controller.submit(event))
 
@@ -354,11 +354,11 @@ class LocalChannel:
         # Each filter is compared with every entry.
         weight = 1 + len(self._controller.image.acls.by_id) // _ENTRIES_OF_A_CHANGE
         results: list[DeletedAcls] = []
-        gone: dict[AccessControlEntry, None] = {}
+        removed: dict[AccessControlEntry, None] = {}
         for part in parts(filters, lambda _: weight):
-            results += await self._controller.submit(DeleteAcls(part, tuple(gone)))
+            results += await self._controller.submit(DeleteAcls(part, tuple(removed)))
             for one in results[-len(part) :]:
-                gone.update(dict.fromkeys(one.entries))
+                removed.update(dict.fromkeys(one.entries))
         return results
 
     async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Result:

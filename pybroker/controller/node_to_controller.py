@@ -85,7 +85,7 @@ class NodeToControllerChannel:
             KeptConnection(connecting, settings.security, unacknowledged_ms=settings.unacknowledged_ms)
             for _ in range(settings.connections)
         ]
-        self._room = asyncio.Semaphore(settings.max_in_progress)
+        self._capacity = asyncio.Semaphore(settings.max_in_progress)
         # The last result of `find_leader`, and the server in use. They are equal until that server fails.
         self._named: str | None = None
         self._active: str | None = None
@@ -96,7 +96,7 @@ class NodeToControllerChannel:
         # Why the controller cannot be reached, None while it can. A long outage is logged, and so is its end.
         self._outage: str | None = None
         self._outage_began = 0.0
-        self._outage_said = False
+        self._outage_reported = False
         self._closed = False
 
     async def send(self, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
@@ -107,7 +107,7 @@ class NodeToControllerChannel:
         """
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                async with self._room:
+                async with self._capacity:
                     return await self._query(request, response)
         except TimeoutError:
             reason = self._outage or "the controller did not respond"
@@ -186,9 +186,9 @@ class NodeToControllerChannel:
 
     def _succeed(self, server: str) -> None:
         self._active = server
-        if self._outage_said:
+        if self._outage_reported:
             log.info("%s: the active controller at %s responds again", self._name, server)
-        self._outage, self._outage_said = None, False
+        self._outage, self._outage_reported = None, False
 
     def _fail(self, server: str | None, failure: str) -> None:
         if server is not None and self._active == server:
@@ -197,8 +197,8 @@ class NodeToControllerChannel:
         now = asyncio.get_running_loop().time()
         if self._outage is None:
             self._outage_began = now
-        elif now - self._outage_began >= _QUIET_S and not self._outage_said and not self._closed:
-            self._outage_said = True
+        elif now - self._outage_began >= _QUIET_S and not self._outage_reported and not self._closed:
+            self._outage_reported = True
             log.warning(
                 "%s: cannot reach the active controller for %.1f s: %s; retrying",
                 self._name,

@@ -105,7 +105,7 @@ class Controller:
         self.voters: VoterChanges
         """Changes of the voter set, which the leader decides on."""
         # Done when the first election is decided, or when the previous controller ends.
-        self._settled: asyncio.Future[None]
+        self._completed: asyncio.Future[None]
         # Invariant: not None exactly while this voter leads and decides.
         self._runner: Runner[Event, Message] | None = None
 
@@ -122,7 +122,7 @@ class Controller:
         except BaseException:
             self._disk.shutdown()
             raise
-        self._settled = loop.create_future()
+        self._completed = loop.create_future()
         reach = self._on_reach
         events = DriverEvents(self._apply, self._follow_election, self._fetch, self._restart, self._fail, reach)
         self._driver = Driver(self._voter, self._quorum, self._disk, events)
@@ -141,7 +141,7 @@ class Controller:
         self._driver.start()
         self._maintenance.start()
         if is_alone:
-            await self._settled
+            await self._completed
 
     def on_leadership(self, callback: Callable[[bool], None]) -> None:
         """Register a callback: called with True when this voter begins to decide, and with False when it resigns."""
@@ -433,8 +433,8 @@ class Controller:
         now = _now_ms()
         runner.set_timers(build_timers(image, self.settings, now, epoch_ms=_wall_clock_ms() - now))
         self._runner = runner
-        if not self._settled.done():
-            self._settled.set_result(None)
+        if not self._completed.done():
+            self._completed.set_result(None)
         for callback in self._callbacks:
             callback(True)
 
@@ -456,10 +456,10 @@ class Controller:
     def _fail(self, error: Exception) -> None:
         self._failure = error
         log.critical("The metadata log failed, which stops the controller: %s", error)
-        if not self._settled.done():
-            self._settled.set_exception(error)
+        if not self._completed.done():
+            self._completed.set_exception(error)
             if not self._voter.is_alone:
-                self._settled.exception()
+                self._completed.exception()
         if self._on_failure is not None:
             self._on_failure(error)
 

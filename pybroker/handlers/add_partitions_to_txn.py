@@ -35,8 +35,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.transaction.events import AddPartitions, ProducerIdentity, VerifyPartitions
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import ApiError, denial, fencing, wire_error
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, length_of_lists, parts
 from pybroker.machine.reply import Reply
@@ -113,7 +113,7 @@ def _known(error: WireError, version: int) -> int:
         of_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the version is 4 or later"),
     ],
     failed=_failed,
-    judges_itself=True,
+    authorizes_itself=True,
 )
 def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: BrokerContext
@@ -126,7 +126,7 @@ def add_partitions_to_txn(
     if _are_many(request.transactions):
         return _query_about_many(request.transactions, context)
     requested = _Requested(request.transactions, context, {})
-    reply = requested.settled.through(
+    reply = requested.completed.through(
         lambda _: AddPartitionsToTxnResponse(results_by_transaction=whole(requested.build_results()))
     )
     whole(requested.begin())
@@ -184,7 +184,7 @@ async def _query_about_many(
     for some in parts(transactions, lambda one: 1 + _weight(one.topics), most=_AT_ONCE):
         requested = _Requested(some, context, overdue)
         await slices.run(requested.begin())
-        await requested.settled
+        await requested.completed
         results += await slices.run(requested.build_results())
         await asyncio.sleep(0)
     return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -200,7 +200,7 @@ class _Requested:
 
         These are rejected, since they would time out too.
         """
-        self.settled = Reply()
+        self.completed = Reply()
         """Set when each transaction has its outcome."""
         self._transactions = transactions
         self._context = context
@@ -279,7 +279,7 @@ class _Requested:
     def _count_down(self) -> None:
         self._left -= 1
         if not self._left:
-            self.settled(None, None)
+            self.completed(None, None)
 
 
 def _are_many(transactions: Iterable[AddPartitionsToTxnTransaction]) -> bool:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import ConfigChange
-from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
+from pybroker.handlers.config_changes import PartlyChecked, alter_own, change_configs, null_fault
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import (
     BROKER_RESOURCE,
@@ -66,8 +66,8 @@ def _response(request: AlterConfigsRequest, outcomes: list[WireError]) -> AlterC
     )
 
 
-def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> PartlyJudged | None:
-    return judge_own(request, _fault, _change, _response, context)
+def _authorize_here(request: AlterConfigsRequest, context: RequestContext) -> PartlyChecked | None:
+    return alter_own(request, _fault, _change, _response, context)
 
 
 @handles(
@@ -105,7 +105,7 @@ def _judge_here(request: AlterConfigsRequest, context: RequestContext) -> Partly
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
-    judge_here=_judge_here,
+    authorize_here=_authorize_here,
 )
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     """Replace the valid configurations, and wait until they are applied here."""

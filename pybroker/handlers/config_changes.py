@@ -49,7 +49,7 @@ class ChangedResource(Protocol):
 R = TypeVar("R", bound=ChangedResource)
 
 
-class PartlyJudged(msgspec.Struct, frozen=True):
+class PartlyChecked(msgspec.Struct, frozen=True):
     """A request of which this broker has handled a part: the `Prepared` of the net package."""
 
     request: Any
@@ -58,14 +58,14 @@ class PartlyJudged(msgspec.Struct, frozen=True):
     """Makes the response to all resources from the controller's response to the others."""
 
 
-def judge_own(
+def alter_own(
     request: Any,
     fault_of: Callable[[R], str | None],
     change_of: Callable[[R], ConfigChange],
     respond: Callable[[Any, list[WireError]], Any],
     context: RequestContext,
     alter_here: Callable[[R], WireError | None] = lambda _: None,
-) -> PartlyJudged | None:
+) -> PartlyChecked | None:
     """Validate changes against this broker's static settings, and reject unknown brokers. Return None if all are valid.
 
     `respond` builds the response to a request from the outcomes of its resources. `alter_here` changes a resource of
@@ -97,7 +97,7 @@ def judge_own(
         outcomes = [decided.get(index) or _outcome(next(others)) for index in range(len(request.resources))]
         return respond(request, outcomes)
 
-    return PartlyJudged(_with_resources(request, rest) if rest else None, complete)
+    return PartlyChecked(_with_resources(request, rest) if rest else None, complete)
 
 
 def _own_fault(change: ConfigChange, context: RequestContext) -> WireError | None:
@@ -133,7 +133,7 @@ async def change_configs(
     """Change each resource independently, and wait until the changes are applied here. Return the outcomes in order.
 
     `fault_of` returns why a resource's keys are invalid, else None. `change_of` returns the change of a valid resource.
-    `alter_here` is as in `judge_own`.
+    `alter_here` is as in `alter_own`.
     """
     services = context.services
     outcomes: list[WireError | None] = await services.slices.run(_refusals(resources, fault_of, context))

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from pybroker.coordinator.group.events import DescribeConsumerGroups
 from pybroker.coordinator.group.service import by_partition
 from pybroker.coordinator.runtime.errors import CoordinatorError
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import ApiError, WireError, wire_error
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import GROUP_VERSION
 from pybroker.protocol.errors import ErrorCode

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pybroker.replica.deletions import Deletions
     from pybroker.replica.no_partitions import NoPartitions
     from pybroker.replica.publisher import PartitionPublisher
-    from pybroker.security.authorizer import Judge
+    from pybroker.security.authorizer import AuthorizationRules
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.mutation_quotas import MutationQuotas
     from pybroker.security.quotas import RequestTime
@@ -112,7 +112,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """None without `delegation.token.secret.key`."""
     sasl: SaslServer | None
     """None if no listener of the role uses SASL."""
-    authorizer: Judge | None
+    authorizer: AuthorizationRules | None
     """None if every operation is allowed."""
 
 
@@ -166,8 +166,8 @@ class Contexts:
 
     def build(self, origin: Origin) -> RequestContext:
         """Return the context of a request."""
-        said = origin.principal
-        principal = ANONYMOUS if said is None else Principal(*said)
+        reported = origin.principal
+        principal = ANONYMOUS if reported is None else Principal(*reported)
         services = self._services
         time = self._time_of(origin)
         return self._kind(services, origin, services.image(), origin.api_version, principal, time=time)
@@ -227,12 +227,12 @@ class RequestContext(msgspec.Struct, eq=False, gc=False):
         return reply
 
     @property
-    def authorizer(self) -> Judge | None:
+    def authorizer(self) -> AuthorizationRules | None:
         """The authorizer with the newest access control entries; None if every operation is allowed."""
-        judge = self.services.authorizer
-        if judge is not None:
-            judge.follow(self.services.image().acls)
-        return judge
+        rules = self.services.authorizer
+        if rules is not None:
+            rules.follow(self.services.image().acls)
+        return rules
 
     @property
     def api_key(self) -> int:

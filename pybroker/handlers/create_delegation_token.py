@@ -31,8 +31,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.events import Result
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import ApiError, denial
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.token_requests import NO_TIME, check_allowed, tokens_of
 from pybroker.protocol.errors import ErrorCode
@@ -66,7 +66,7 @@ def _failed(request: CreateDelegationTokenRequest, _version: int, error: WireErr
     )
 
 
-def _judge_here(_request: CreateDelegationTokenRequest, context: RequestContext) -> None:
+def _authorize_here(_request: CreateDelegationTokenRequest, context: RequestContext) -> None:
     check_allowed(context)
 
 
@@ -83,7 +83,7 @@ def _judge_here(_request: CreateDelegationTokenRequest, context: RequestContext)
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
-    judge_here=_judge_here,
+    authorize_here=_authorize_here,
 )
 async def create_delegation_token(
     request: CreateDelegationTokenRequest, context: RequestContext

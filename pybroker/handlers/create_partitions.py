@@ -42,7 +42,7 @@ from pybroker.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from pybroker.security.mutation_quotas import say_wait
+from pybroker.security.mutation_quotas import with_throttle_time
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 from pybroker.security.selectors import select
@@ -86,7 +86,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
         weigh=lambda topic: max(topic.count - before.get(topic.name, topic.count), 0) if times[topic.name] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
         do=partial(services.controller.own().create_partitions, validate_only=request.validate_only),
-        judge=partial(services.controller.own().create_partitions, validate_only=True),
+        check=partial(services.controller.own().create_partitions, validate_only=True),
     )
     if not request.validate_only:
         await services.publisher.published(services.image().offset)
@@ -98,4 +98,4 @@ async def create_partitions(request: CreatePartitionsRequest, context: RequestCo
         if failure is not None:
             error = WireError(ErrorCode.KAFKA_STORAGE_ERROR, f"the partitions were created, but {failure}")
         results[topic.name] = _result(topic.name, error)
-    return say_wait(CreatePartitionsResponse(results=list(results.values())), wait_ms)
+    return with_throttle_time(CreatePartitionsResponse(results=list(results.values())), wait_ms)

@@ -37,9 +37,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.config.topic import TopicConfig
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.config_entries import topic_entries
 from pybroker.handlers.errors import WireError
-from pybroker.handlers.judging import may
 from pybroker.handlers.mutations import within_quota
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
@@ -51,7 +51,7 @@ from pybroker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from pybroker.security.mutation_quotas import say_wait
+from pybroker.security.mutation_quotas import with_throttle_time
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
@@ -108,13 +108,13 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext) -
         weigh=lambda topic: _partitions(topic, context) if times[topic.name] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
         do=partial(services.controller.own().create_topics, validate_only=request.validate_only),
-        judge=partial(services.controller.own().create_topics, validate_only=True),
+        check=partial(services.controller.own().create_topics, validate_only=True),
     )
     made = sum(result.num_partitions for result in results if result.error_code == ErrorCode.NONE)
     if not request.validate_only and made <= _LOGS_AWAITED:
         await services.publisher.published(services.image().offset)
     topics = await services.slices.run(_described(request, results, context))
-    return say_wait(CreateTopicsResponse(topics=topics), wait_ms)
+    return with_throttle_time(CreateTopicsResponse(topics=topics), wait_ms)
 
 
 def _partitions(topic: CreatableTopic, context: RequestContext) -> int:

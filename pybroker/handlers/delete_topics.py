@@ -41,7 +41,7 @@ from pybroker.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from pybroker.protocol.schema import ZERO_UUID
-from pybroker.security.mutation_quotas import say_wait
+from pybroker.security.mutation_quotas import with_throttle_time
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items
 from pybroker.security.selectors import select
@@ -112,14 +112,14 @@ async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -
         weigh=lambda topic: _partitions(topic, context) if times[topic] == 1 else 0,
         strict_since=_FIRST_VERSION_WITH_THROTTLING,
         do=services.controller.own().delete_topics,
-        judge=partial(_there, context),
+        check=partial(_there, context),
     )
     await services.publisher.published(services.image().offset)
     deleted = {}  # a topic that occurs more than once has one result
     for result in results:
         error = WireError(result.error_code, result.error_message)
         deleted[result.name, result.topic_id] = _result(result.name, result.topic_id, error)
-    return say_wait(DeleteTopicsResponse(responses=[*responses, *deleted.values()]), wait_ms)
+    return with_throttle_time(DeleteTopicsResponse(responses=[*responses, *deleted.values()]), wait_ms)
 
 
 def _partitions(topic: str | bytes, context: RequestContext) -> int:

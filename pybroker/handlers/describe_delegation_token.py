@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybroker.handlers.judging import may
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.token_requests import check_allowed, tokens_of
 from pybroker.protocol.messages.describe_delegation_token import (

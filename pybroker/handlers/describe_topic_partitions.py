@@ -31,8 +31,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.controller.cluster.topic_names import name_fault
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import broker_addresses
 from pybroker.metadata.image import NO_LEADER
@@ -79,7 +79,7 @@ def _failed(
         of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics are asked for"),
     ],
     failed=_failed,
-    judges_itself=True,
+    authorizes_itself=True,
 )
 def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: BrokerContext) -> Reply:
     """Describe partitions from the cursor on, up to the limit."""
@@ -91,7 +91,7 @@ def _describe_all(
 ) -> Sliced[DescribeTopicPartitionsResponse]:
     names = _names(request, context)
     allowed = context.services.config.max_request_partition_size_limit
-    room = max(1, min(allowed, request.response_partition_limit))
+    capacity = max(1, min(allowed, request.response_partition_limit))
     first = {} if request.cursor is None else {request.cursor.topic_name: request.cursor.partition_index}
     describe = _Describer(context)
     response = DescribeTopicPartitionsResponse(topics=[])
@@ -103,7 +103,7 @@ def _describe_all(
             if request.topics:
                 response.topics.append(_hidden(name))
             continue
-        if room == 0:
+        if capacity == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         begin = first.get(name, 0)
@@ -111,9 +111,9 @@ def _describe_all(
         if topic is None:
             response.topics.append(_unknown(name, describe.operations(name)))
             continue
-        described = describe(topic, begin, room)
+        described = describe(topic, begin, capacity)
         response.topics.append(described)
-        room -= len(described.partitions)
+        capacity -= len(described.partitions)
         end = begin + len(described.partitions)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
@@ -178,9 +178,9 @@ class _Describer:
         """Return the client's authorized operations on a topic."""
         return authorized_operations(self._context, ResourceType.TOPIC, name)
 
-    def __call__(self, topic: TopicImage, begin: int, room: int) -> DescribeTopicPartitionsResponseTopic:
-        """Describe up to `room` partitions."""
-        end = min(len(topic.partitions), begin + room)
+    def __call__(self, topic: TopicImage, begin: int, capacity: int) -> DescribeTopicPartitionsResponseTopic:
+        """Describe up to `capacity` partitions."""
+        end = min(len(topic.partitions), begin + capacity)
         return DescribeTopicPartitionsResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 from pybroker.coordinator.runtime.errors import CoordinatorError
 from pybroker.coordinator.transaction.events import DescribeTransaction
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import wire_error
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.machine.runner import ClosedError
 from pybroker.protocol.errors import ErrorCode

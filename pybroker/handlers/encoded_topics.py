@@ -66,7 +66,7 @@ class EncodedTopics:
             self._cluster = image.cluster
         version = form.version
         kept = self._topics.setdefault(form, {})
-        self._forget_gone(form, image.topics)
+        self._forget_removed(form, image.topics)
 
         def encoded(topic: TopicImage) -> bytes:
             entry = kept.get(topic.topic_id)
@@ -100,7 +100,7 @@ class EncodedTopics:
             self._all[form] = image.topics, found
         return found
 
-    def _forget_gone(self, form: Form, topics: TopicsImage) -> None:
+    def _forget_removed(self, form: Form, topics: TopicsImage) -> None:
         """Drop deleted topics, if they are more than the existing ones."""
         kept = self._topics.get(form, {})
         if len(kept) > 2 * len(topics.by_id) + _AT_ONCE:

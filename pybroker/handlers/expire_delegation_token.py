@@ -42,7 +42,7 @@ def _failed(_request: ExpireDelegationTokenRequest, _version: int, error: WireEr
     return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME)
 
 
-def _judge_here(_request: ExpireDelegationTokenRequest, context: RequestContext) -> None:
+def _authorize_here(_request: ExpireDelegationTokenRequest, context: RequestContext) -> None:
     check_allowed(context)
 
 
@@ -52,7 +52,7 @@ def _judge_here(_request: ExpireDelegationTokenRequest, context: RequestContext)
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
-    judge_here=_judge_here,
+    authorize_here=_authorize_here,
 )
 async def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: RequestContext

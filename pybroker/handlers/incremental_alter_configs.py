@@ -47,9 +47,9 @@ from typing import TYPE_CHECKING
 
 from pybroker.broker.loggers import LOGGERS, LevelChange
 from pybroker.controller.cluster.events import ConfigChange
-from pybroker.handlers.config_changes import PartlyJudged, change_configs, judge_own, null_fault
+from pybroker.handlers.authorizing import may
+from pybroker.handlers.config_changes import PartlyChecked, alter_own, change_configs, null_fault
 from pybroker.handlers.errors import WireError, denial
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -99,7 +99,7 @@ def _response(request: IncrementalAlterConfigsRequest, outcomes: list[WireError]
     )
 
 
-def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext) -> PartlyJudged | None:
+def _authorize_here(request: IncrementalAlterConfigsRequest, context: RequestContext) -> PartlyChecked | None:
     def alter_here(resource: AlterConfigsResource) -> WireError | None:
         if resource.resource_type != BROKER_LOGGER_RESOURCE:
             return None
@@ -108,7 +108,7 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
             return WireError(denial(ResourceType.CLUSTER).code, None)
         return _alter_loggers(resource, context, validate_only=request.validate_only)
 
-    return judge_own(request, _fault, _change, _response, context, alter_here)
+    return alter_own(request, _fault, _change, _response, context, alter_here)
 
 
 @handles(
@@ -151,7 +151,7 @@ def _judge_here(request: IncrementalAlterConfigsRequest, context: RequestContext
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
-    judge_here=_judge_here,
+    authorize_here=_authorize_here,
 )
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.events import ListGroups
-from pybroker.handlers.judging import may
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.registry import handles
 from pybroker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from pybroker.security.authorizer import allowed

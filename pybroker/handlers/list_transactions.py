@@ -29,8 +29,8 @@ from pybroker.coordinator.runtime.patterns import InvalidPatternError, matcher
 from pybroker.coordinator.transaction.admin import TransactionFilter
 from pybroker.coordinator.transaction.events import ListTransactions
 from pybroker.coordinator.transaction.states import TransactionState as State
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.list_transactions import (

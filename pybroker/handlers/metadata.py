@@ -43,6 +43,7 @@ from pybroker.controller.cluster.topics import METADATA_TOPIC
 from pybroker.coordinator.group.offsets_topic import OFFSETS_TOPIC, build_offsets_topic
 from pybroker.coordinator.group.share_state_topic import SHARE_STATE_TOPIC, build_share_state_topic
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC, build_state_topic
+from pybroker.handlers.authorizing import may
 from pybroker.handlers.encoded_topics import (
     FIRST_VERSION_WITH_OPERATIONS,
     LAST_VERSION_WITH_CLUSTER_OPERATIONS,
@@ -50,7 +51,6 @@ from pybroker.handlers.encoded_topics import (
     encode_topic,
 )
 from pybroker.handlers.errors import ApiError
-from pybroker.handlers.judging import may
 from pybroker.handlers.registry import handles
 from pybroker.handlers.topic_metadata import brokers_shown, controller_shown
 from pybroker.metadata.internal_topics import INTERNAL_TOPICS
@@ -128,7 +128,7 @@ def _failed(request: MetadataRequest, version: int, error: WireError) -> Metadat
         of_response(Operation.DESCRIBE, ResourceType.CLUSTER, when="the cluster's authorized operations are asked for"),
     ],
     failed=_failed,
-    judges_itself=True,
+    authorizes_itself=True,
 )
 def metadata(request: MetadataRequest, context: BrokerContext) -> Reply | Awaitable[bytes]:
     """Describe brokers and topics, after creating missing topics if the request allows it."""

@@ -33,13 +33,13 @@ async def within_quota(
     weigh: Callable[[Item], int],
     strict_since: int,
     do: Callable[[Sequence[Item]], Awaitable[list[Any]]],
-    judge: Callable[[Sequence[Item]], Awaitable[list[Any]]],
+    check: Callable[[Sequence[Item]], Awaitable[list[Any]]],
 ) -> tuple[list[Any], int]:
     """Return the results of `do`, one for each item in their order, and the throttle time in ms.
 
-    Items above the quota have the results of `judge` instead.
+    Items above the quota have the results of `check` instead.
 
-    `weigh` returns the number of partitions of an item, 0 for an item that will fail. `judge` validates like `do`,
+    `weigh` returns the number of partitions of an item, 0 for an item that will fail. `check` validates like `do`,
     without changes. `strict_since` is the first version whose clients know the error. Results have `error_code`.
     """
     mutations = context.services.mutations
@@ -52,10 +52,10 @@ async def within_quota(
     taken = [charge.take(weight) for weight in weights]
     done = iter(await do([item for item, is_taken in zip(items, taken, strict=True) if is_taken]))
     beyond = [item for item, is_taken in zip(items, taken, strict=True) if not is_taken]
-    judged = iter([_exceeded(result) for result in await judge(beyond)] if beyond else [])
+    checked = iter([_exceeded(result) for result in await check(beyond)] if beyond else [])
     results = []
     for weight, is_taken in zip(weights, taken, strict=True):
-        result = next(done) if is_taken else next(judged)
+        result = next(done) if is_taken else next(checked)
         if is_taken and result.error_code != ErrorCode.NONE:
             charge.give_back(weight)
         results.append(result)

@@ -185,8 +185,8 @@ def _take_out_missing(topic: OffsetCommitRequestTopic, found: TopicImage) -> Off
     """Remove unknown partitions from a topic, and return their errors."""
     missing = [partition for partition in topic.partitions if partition.partition_index not in found.partitions]
     topic.partitions = [partition for partition in topic.partitions if partition.partition_index in found.partitions]
-    gone = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
-    return _refused(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    removed = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
+    return _refused(removed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _merged(responses: _Responses, topics: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:

@@ -33,8 +33,8 @@ import msgspec
 
 from pybroker.coordinator.group.events import FetchOffsets
 from pybroker.coordinator.runtime.errors import CoordinatorError
+from pybroker.handlers.authorizing import may, may_by_id
 from pybroker.handlers.errors import ApiError, wire_error
-from pybroker.handlers.judging import may, may_by_id
 from pybroker.handlers.registry import handles
 from pybroker.machine.parts import MANY, MAX_WEIGHT, length_of_lists, parts, parts_of_lists
 from pybroker.protocol.errors import ErrorCode
@@ -108,14 +108,14 @@ def _failed(request: OffsetFetchRequest, version: int, error: WireError) -> Offs
         of_response(Operation.DESCRIBE, ResourceType.TOPIC, when="all topics of a group are asked for"),
     ],
     failed=_failed,
-    judges_itself=True,
+    authorizes_itself=True,
 )
 def offset_fetch(
     request: OffsetFetchRequest, context: BrokerContext
 ) -> OffsetFetchResponse | Reply | Awaitable[OffsetFetchResponse]:
     """Return the committed offsets of one group, or of several."""
     if context.authorizer is not None:
-        return _fetch_judged(request, context)
+        return _fetch_checked(request, context)
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         return _fetch_many(request.groups, context, stable=request.require_stable)
     topics = None
@@ -131,7 +131,7 @@ def offset_fetch(
     return reply.through(_of_one)
 
 
-async def _fetch_judged(request: OffsetFetchRequest, context: BrokerContext) -> OffsetFetchResponse:
+async def _fetch_checked(request: OffsetFetchRequest, context: BrokerContext) -> OffsetFetchResponse:
     """Return the offsets of groups and topics that the client may describe, and errors for the others."""
     if context.version >= FIRST_VERSION_WITH_MANY_GROUPS:
         responses: list[OffsetFetchResponseGroup] = []

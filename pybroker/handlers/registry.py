@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pybroker.handlers
+from pybroker.handlers.authorizing import checked
 from pybroker.handlers.errors import WireError, denial, wire_error
-from pybroker.handlers.judging import judged
 from pybroker.protocol.listener_role import ListenerRole
 from pybroker.security import authorizer
 from pybroker.security.operations import Operation
@@ -72,7 +72,7 @@ class RegisteredApi(NamedTuple):
     """The roles of the listeners that serve it."""
     forwarded: bool = False
     """Whether the active controller handles it, so that other nodes forward it (KIP-590)."""
-    judge_here: Callable[[Any, RequestContext], Any] | None = None
+    authorize_here: Callable[[Any, RequestContext], Any] | None = None
     """Handles the parts of a forwarded request that only the broker can."""
 
     @property
@@ -84,7 +84,7 @@ class RegisteredApi(NamedTuple):
 
     def prepare(self, request: Any, context: RequestContext) -> Any:
         """Return the part of a request to be forwarded (`pybroker.net.dispatch.Prepared`); None to forward it whole."""
-        return None if self.judge_here is None else self.judge_here(request, context)
+        return None if self.authorize_here is None else self.authorize_here(request, context)
 
     def failed(self, request: Any, context: RequestContext, error: Exception) -> Any:
         """Return the response that reports an exception to the client."""
@@ -109,8 +109,8 @@ def handles(
     max_version: int | None = None,
     listeners: ListenerRole = ListenerRole.BROKER,
     forwarded: bool = False,
-    judge_here: Callable[[Any, RequestContext], Any] | None = None,
-    judges_itself: bool = False,
+    authorize_here: Callable[[Any, RequestContext], Any] | None = None,
+    authorizes_itself: bool = False,
     refused: Callable[[Any, int, WireError], Any] | None = None,
 ) -> Callable[[H], H]:
     """Register the decorated function as the handler of `request_type`, in all declared versions.
@@ -120,10 +120,10 @@ def handles(
 
     `requires` declares the required operations on resources. Requirements of the whole request are checked before the
     function is called. Unauthorized items get their errors by `refused` (default: `failed`), and the function receives
-    the others, unless it `judges_itself`. The function itself checks which resources a response may contain.
+    the others, unless it `authorizes_itself`. The function itself checks which resources a response may contain.
 
     `listeners` are the roles of the listeners that serve it, as in Kafka's schema of the request. With `forwarded`,
-    brokers forward the request to the active controller. Before that, `judge_here` handles the parts that only the
+    brokers forward the request to the active controller. Before that, `authorize_here` handles the parts that only the
     broker can: it returns the rest to forward, None for the whole request.
 
     The function takes (request, context) and returns the response, ready-made bytes, or an awaitable of either.
@@ -142,13 +142,15 @@ def handles(
                 max_version=declared.last if max_version is None else max_version,
                 request_type=request_type,
                 requires=required,
-                handle=_authorized(handle if judges_itself else _judged(handle, required, refused or failed), required),
+                handle=_authorized(
+                    handle if authorizes_itself else _checked(handle, required, refused or failed), required
+                ),
                 respond_failure=failed,
                 respond_unsupported=unsupported,
                 in_data_plane=False,
                 listeners=listeners,
                 forwarded=forwarded,
-                judge_here=judge_here,
+                authorize_here=authorize_here,
             )
         )
         return handle
@@ -160,8 +162,8 @@ def _declared(requires: Sequence[Requirement] | NothingRequired) -> Requirements
     return requires if isinstance(requires, NothingRequired) else tuple(requires)
 
 
-def _judged(handle: Callable[[Any, RequestContext], Any], requires: Requirements, failed: Any) -> Any:
-    return handle if isinstance(requires, NothingRequired) else judged(handle, requires, failed)
+def _checked(handle: Callable[[Any, RequestContext], Any], requires: Requirements, failed: Any) -> Any:
+    return handle if isinstance(requires, NothingRequired) else checked(handle, requires, failed)
 
 
 def _authorized(

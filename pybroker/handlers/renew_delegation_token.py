@@ -39,7 +39,7 @@ def _failed(_request: RenewDelegationTokenRequest, _version: int, error: WireErr
     return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME)
 
 
-def _judge_here(_request: RenewDelegationTokenRequest, context: RequestContext) -> None:
+def _authorize_here(_request: RenewDelegationTokenRequest, context: RequestContext) -> None:
     check_allowed(context)
 
 
@@ -49,7 +49,7 @@ def _judge_here(_request: RenewDelegationTokenRequest, context: RequestContext) 
     failed=_failed,
     listeners=ListenerRole.BOTH,
     forwarded=True,
-    judge_here=_judge_here,
+    authorize_here=_authorize_here,
 )
 async def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: RequestContext

@@ -196,10 +196,12 @@ def _sort_out(
             (partitions if partition.partition_index in there else missing).append(partition)
             yield
         if missing:
-            (gone,) = yield from _refused(
+            (removed,) = yield from _refused(
                 [TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )
-            refused.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += gone.partitions
+            refused.setdefault(
+                topic.name, TxnOffsetCommitResponseTopic(name=topic.name)
+            ).partitions += removed.partitions
             topic.partitions = partitions
         if partitions:
             left.append(topic)

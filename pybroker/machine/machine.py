@@ -29,7 +29,7 @@ class Timer(NamedTuple):
     """Whether to keep a timer that is already set under the same key."""
 
 
-class Parked(msgspec.Struct, frozen=True):
+class Delayed(msgspec.Struct, frozen=True):
     """Placeholder for a reply that is delayed until an outcome has an `DelayedReply` with the same key."""
 
     key: Hashable
@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct, Generic[Record, Reply], frozen=True, gc=False):
 
     records: tuple[Record, ...]
     """Committed atomically."""
-    reply: Reply | Parked
+    reply: Reply | Delayed
     """Passed to the callback of the event after the commit."""
     timers: tuple[Timer, ...] = ()
     """Set after the commit."""

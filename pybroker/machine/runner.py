@@ -26,9 +26,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pybroker.machine.alarm import Alarm
-from pybroker.machine.machine import Machine, Outcome, Parked, Timer
+from pybroker.machine.machine import Delayed, Machine, Outcome, Timer
 from pybroker.machine.reply import Reply
+from pybroker.machine.timer_queue import TimerQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Hashable, Sequence
@@ -104,8 +104,8 @@ class Runner(Generic[Event, Record]):
         self._stepping = False
         # The batch being appended. Invariant: not None exactly while an append is awaited.
         self._work: _Work[Event, Record] | None = None
-        self._parked: dict[Hashable, OnReply] = {}
-        self._alarm = Alarm(now, self._ring, call_later, steady)
+        self._delayed: dict[Hashable, OnReply] = {}
+        self._timer_queue = TimerQueue(now, self._ring, call_later, steady)
         self._closed = False
 
     @property
@@ -114,13 +114,13 @@ class Runner(Generic[Event, Record]):
         return self._machine
 
     @property
-    def parked(self) -> int:
+    def delayed(self) -> int:
         """Number of delayed replies."""
-        return len(self._parked)
+        return len(self._delayed)
 
     def has_timer(self, key: Hashable) -> bool:
         """Return whether a timer is set and has not fired."""
-        return key in self._alarm
+        return key in self._timer_queue
 
     def submit(self, event: Event) -> asyncio.Future[Any]:
         """Queue an event, and return a future of the machine's reply, which completes after the commit.
@@ -161,22 +161,22 @@ class Runner(Generic[Event, Record]):
     def set_timers(self, timers: Sequence[Timer]) -> None:
         """Set and cancel timers."""
         for timer in timers:
-            self._alarm.set(timer)
+            self._timer_queue.set(timer)
 
     async def close(self) -> None:
         """Reject new events, handle the queued ones, fail the delayed replies, and drop the timers."""
         self._closed = True
-        self._alarm.clear()
+        self._timer_queue.clear()
         self.step()
         while self._work is not None:
             await self._work.ended
             self.step()
-        self._alarm.clear()
-        parked, self._parked = self._parked, {}
-        for on_reply in parked.values():
+        self._timer_queue.clear()
+        delayed, self._delayed = self._delayed, {}
+        for on_reply in delayed.values():
             on_reply(None, ClosedError("the runner is closed and accepts no events"))
         # The alarm and `append` refer to the runner. These cycles would keep files open until garbage collection.
-        self._alarm = Alarm(self._now, lambda _timers: None)
+        self._timer_queue = TimerQueue(self._now, lambda _timers: None)
         self._append = _append_nothing
 
     def _step_batch(self) -> None:
@@ -192,7 +192,7 @@ class Runner(Generic[Event, Record]):
                     break
                 at_most = 1
             event, on_reply = waiting.popleft()
-            if type(on_reply) is _Requested and on_reply.gone():
+            if type(on_reply) is _Requested and on_reply.removed():
                 continue  # The caller does not wait any more, and the event is not handled yet.
             try:
                 outcome = handle(event, now)
@@ -213,7 +213,7 @@ class Runner(Generic[Event, Record]):
             self._give_up(draft, decided, error)
             return
         if committed is None:
-            self._settle(draft, decided)
+            self._complete(draft, decided)
         else:
             self._await(draft, decided, committed)
 
@@ -221,7 +221,7 @@ class Runner(Generic[Event, Record]):
         loop = asyncio.get_running_loop()
         work = self._work = _Work(draft, decided, loop.create_future())
         if self._timeout_ms is not None:
-            work.alarm = loop.call_later(self._timeout_ms / 1000, self._time_out, work)
+            work.timeout = loop.call_later(self._timeout_ms / 1000, self._time_out, work)
         if type(committed) is Reply:
             committed.on_complete(self._finish)
         else:
@@ -240,10 +240,10 @@ class Runner(Generic[Event, Record]):
         work, self._work = self._work, None
         if work is None:
             return
-        if work.alarm is not None:
-            work.alarm.cancel()
+        if work.timeout is not None:
+            work.timeout.cancel()
         if error is None:
-            self._settle(work.draft, work.decided)
+            self._complete(work.draft, work.decided)
         else:
             self._give_up(work.draft, work.decided, error)
         work.ended.set_result(None)
@@ -260,31 +260,31 @@ class Runner(Generic[Event, Record]):
             if not isinstance(on_reply, Timer) and on_reply is not _ignore_reply:
                 work.decided[index] = (event, _ignore_reply, outcome)
                 unanswered.append(on_reply)
-        work.alarm = asyncio.get_running_loop().call_later((self._timeout_ms or 0) / 1000, self._time_out, work)
+        work.timeout = asyncio.get_running_loop().call_later((self._timeout_ms or 0) / 1000, self._time_out, work)
         for on_reply in unanswered:
             on_reply(None, error)
 
-    def _settle(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
+    def _complete(self, draft: Machine[Event, Record], decided: _Decided[Record]) -> None:
         self._machine = draft.keep()
         for _, on_reply, outcome in decided:
             for timer in outcome.timers:
-                self._alarm.set(timer)
+                self._timer_queue.set(timer)
             if type(on_reply) is not Timer:
                 reply = outcome.reply
-                if type(reply) is Parked:
-                    self._park(reply.key, on_reply)  # type: ignore[arg-type]
+                if type(reply) is Delayed:
+                    self._delay(reply.key, on_reply)  # type: ignore[arg-type]
                 else:
                     on_reply(reply, None)  # type: ignore[operator]
             for key, response in outcome.responses:
-                waiting = self._parked.pop(key, None)
+                waiting = self._delayed.pop(key, None)
                 if waiting is not None:
                     waiting(response, None)
 
-    def _park(self, key: Hashable, on_reply: OnReply) -> None:
-        before = self._parked.pop(key, None)
+    def _delay(self, key: Hashable, on_reply: OnReply) -> None:
+        before = self._delayed.pop(key, None)
         if before is not None:
             before(None, SupersededError("a newer event with the same key replaced this one"))
-        self._parked[key] = on_reply
+        self._delayed[key] = on_reply
 
     def _give_up(
         self,
@@ -307,9 +307,9 @@ class Runner(Generic[Event, Record]):
         for _, on_reply, _ in decided:
             if not isinstance(on_reply, Timer):
                 on_reply(None, error)
-            elif on_reply.key not in self._alarm and not self._closed:
+            elif on_reply.key not in self._timer_queue and not self._closed:
                 log.warning("Failed to commit a timer event: %s; retrying", error)
-                self._alarm.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
+                self._timer_queue.set(on_reply._replace(deadline_ms=self._now() + RETRY_MS))
 
     def _fail(self, on_reply: OnReply | Timer, error: Exception) -> None:
         """Fail an event that raised. An event of a timer is scheduled again, as no caller would retry it."""
@@ -317,8 +317,8 @@ class Runner(Generic[Event, Record]):
             on_reply(None, error)
             return
         log.error("Failed to handle a timer event; retrying in %d ms", RAISED_MS, exc_info=error)
-        if on_reply.key not in self._alarm and not self._closed:
-            self._alarm.set(on_reply._replace(deadline_ms=self._now() + RAISED_MS))
+        if on_reply.key not in self._timer_queue and not self._closed:
+            self._timer_queue.set(on_reply._replace(deadline_ms=self._now() + RAISED_MS))
 
     def _decide_otherwise(self, event: Event, on_reply: OnReply | Timer, outcome: Outcome[Record, Any]) -> None:
         draft = self._machine.draft()
@@ -335,13 +335,13 @@ class Runner(Generic[Event, Record]):
 class _Work(Generic[Event, Record]):
     """An appended batch that is not yet committed."""
 
-    __slots__ = ("alarm", "decided", "draft", "ended", "task")
+    __slots__ = ("decided", "draft", "ended", "task", "timeout")
 
     def __init__(self, draft: Machine[Event, Record], decided: _Decided[Record], ended: asyncio.Future[None]) -> None:
         self.draft = draft
         self.decided = decided
         self.ended = ended
-        self.alarm: asyncio.TimerHandle | None = None
+        self.timeout: asyncio.TimerHandle | None = None
         # Referenced so that it is not garbage-collected while it waits.
         self.task: asyncio.Task[None] | None = None
 
@@ -354,7 +354,7 @@ class _Requested:
     def __init__(self, reply: asyncio.Future[Any]) -> None:
         self._reply = reply
 
-    def gone(self) -> bool:
+    def removed(self) -> bool:
         return self._reply.done()
 
     def __call__(self, reply: Any, error: Exception | None) -> None:

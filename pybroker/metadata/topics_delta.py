@@ -96,8 +96,8 @@ class TopicsDelta:
     def _there(self) -> list[tuple[bytes, str]]:
         """Return the id and name of every existing topic."""
         base = ((topic.topic_id, topic.name) for topic in self._base.by_id.values())
-        gone = self._names.keys() | self.removed.keys()
-        old = [(topic_id, name) for topic_id, name in base if topic_id not in gone]
+        removed = self._names.keys() | self.removed.keys()
+        old = [(topic_id, name) for topic_id, name in base if topic_id not in removed]
         return [*old, *self._names.items()]
 
     def _clear_elr(self, topic_id: bytes, record: ClearElrRecord) -> None:

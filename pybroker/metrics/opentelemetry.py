@@ -96,16 +96,16 @@ class Sender:
         """Yield metrics with at most `_POINTS` points in total; a metric with many points is split."""
         now_ns = time.time_ns()
         batch: list[values.Metric] = []
-        room = _POINTS
+        capacity = _POINTS
         for name, samples in families:
             metric = BY_NAME[name]
             part: list[Sample] = []
             for sample in samples:
                 part.append(sample)
-                room -= 1
-                if not room:
+                capacity -= 1
+                if not capacity:
                     yield [*batch, self._metric(metric, part, now_ns)]
-                    batch, part, room = [], [], _POINTS
+                    batch, part, capacity = [], [], _POINTS
             if part:
                 batch.append(self._metric(metric, part, now_ns))
         if batch:

@@ -74,7 +74,7 @@ def connections_allowed(shares: Shares, max_connections: int) -> tuple[int, str]
     return shares.connections, f"the share of RLIMIT_NOFILE={shares.limit} for connections"
 
 
-def say(shares: Shares, config: BrokerConfig, partitions: int) -> None:
+def report(shares: Shares, config: BrokerConfig, partitions: int) -> None:
     """Log the division of the limit, as a warning if it is too small for the settings or the partitions."""
     max_connections = config.max_connections
     reasons = []

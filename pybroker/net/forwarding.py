@@ -37,7 +37,7 @@ _ENVELOPE_BYTES = 1024
 """Upper bound of the bytes that an envelope adds to a request: header, principal and address."""
 
 
-_SAY_TO_WAIT = frozenset((ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
+_REPORT_THROTTLING = frozenset((ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS))
 """The APIs that `controller_mutation_rate` throttles.
 
 Their responses begin with `throttle_time_ms` in every version.
@@ -201,7 +201,7 @@ def _response(event: ControlRequest, payload: bytes) -> Any:
 
 def _wait_ms(event: ControlRequest, payload: bytes) -> int:
     """Return `throttle_time_ms` of a response, else 0: this node mutes the client for the controller (KIP-599)."""
-    if event.api_key not in _SAY_TO_WAIT:
+    if event.api_key not in _REPORT_THROTTLING:
         return 0
     at = len(response_prefix(event.api_key, event.api_version))
     return int.from_bytes(payload[at : at + 4], "big", signed=True)

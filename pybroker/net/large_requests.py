@@ -43,7 +43,7 @@ class RequestsInWork(Protocol):
     def close(self, event: ControlRequest, reason: str) -> None:
         """Close the connection of a request."""
 
-    def settle(self, count: int) -> None:
+    def free_slots(self, count: int) -> None:
         """Free the slots of completed requests."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -73,24 +73,24 @@ class LargeRequests:
         self._coder.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, requests: RequestsInWork, work: Work) -> None:
-        way, decode = work.way, work.event.decode
+        route, decode = work.route, work.event.decode
         loop = asyncio.get_running_loop()
         async with self._one_at_a_time:
-            if work.gone:
+            if work.removed:
                 requests.end(work)
-                requests.settle(1)
+                requests.free_slots(1)
                 return
             try:
                 work.request = await loop.run_in_executor(
-                    self._coder, decode, way.request, way.is_flexible, self._max_elements
+                    self._coder, decode, route.request, route.is_flexible, self._max_elements
                 )
             except MalformedMessage as error:
                 requests.end(work)
                 requests.close(work.event, refusal(error, self._max_elements))
                 return
-            way.counts.requests += 1
+            route.counts.requests += 1
             try:
-                outcome = handle(way, work.request, work.context)
+                outcome = handle(route, work.request, work.context)
                 if type(outcome) is Reply:
                     if outcome.in_slices:
                         outcome = await outcome
@@ -105,11 +105,11 @@ class LargeRequests:
             requests.complete(work, outcome, None)
 
     async def _encode(self, requests: RequestsInWork, work: Work, response: Any) -> None:
-        way, loop = work.way, asyncio.get_running_loop()
+        route, loop = work.route, asyncio.get_running_loop()
         try:
-            encoded = await loop.run_in_executor(self._coder, way.response.encode, response, way.version)
+            encoded = await loop.run_in_executor(self._coder, route.response.encode, response, route.version)
         except Exception:
-            log.exception("%s: failed to encode the response", way.api.name)
+            log.exception("%s: failed to encode the response", route.api.name)
             requests.complete(work, None, None)
         else:
-            requests.complete(work, way.prefix + encoded, None)
+            requests.complete(work, route.prefix + encoded, None)

@@ -142,8 +142,8 @@ class BrokerListeners:
         has changed needs a restart, and is kept until then.
         """
         wanted = {one.endpoint.name: one for one in config.broker_endpoints}
-        gone = [name for name in self._settings if name not in wanted]
-        for name in gone:
+        removed = [name for name in self._settings if name not in wanted]
+        for name in removed:
             unlisten(self._data_plane, name)
             self._tls.close(name)
             del self._settings[name]
@@ -154,8 +154,8 @@ class BrokerListeners:
                 opened += self._open_beside(config, listener)
             elif listener != self._settings[name]:
                 log.warning("The changes of listener %s need a restart", name)
-        self.all = (*(one for one in self.all if one.name not in gone), *opened)
-        return bool(gone or opened)
+        self.all = (*(one for one in self.all if one.name not in removed), *opened)
+        return bool(removed or opened)
 
     def _open_beside(self, config: BrokerConfig, listener: Listener) -> tuple[OpenListener, ...]:
         name = listener.endpoint.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybroker._native import (
-    AppendSettled,
+    AppendCompleted,
     ClientUses,
     ConnectionClosed,
     ControlRequest,
@@ -42,7 +42,7 @@ ReplicaEvent = ReplicaCaughtUp | ReplicaDeletedRecords
 """Events of a leader about a follower."""
 
 Event = (
-    AppendSettled
+    AppendCompleted
     | ControlRequest
     | InterceptedRequest
     | UnresolvedRequest
@@ -58,7 +58,7 @@ Event = (
 """The events that `DataPlane.drain` returns."""
 
 __all__ = [
-    "AppendSettled",
+    "AppendCompleted",
     "ClientUses",
     "ConnectionClosed",
     "ControlRequest",

@@ -19,7 +19,7 @@ from pybroker.net.dispatch import RefusedError
 from pybroker.net.large_requests import LARGE_REQUEST, LARGE_RESPONSE, LargeRequests
 from pybroker.net.native import ConnectionClosed, ControlRequest, mute
 from pybroker.net.turns import Turns
-from pybroker.net.work import Way, Work, build_way, failure, handle, refusal
+from pybroker.net.work import Route, Work, build_route, failure, handle, refusal
 from pybroker.protocol.errors import MalformedMessage
 from pybroker.security.quotas import go_on, throttle_time_ms
 
@@ -67,7 +67,7 @@ class Pipeline:
         self._data_plane = data_plane
         self._dispatch = dispatch
         # By `Dispatch.key`, filled at the first request of each.
-        self._ways: dict[int, Way] = {}
+        self._routes: dict[int, Route] = {}
         self.counts = RequestCounts()
         self._new_context = contexts.build
         self._events = events
@@ -130,7 +130,7 @@ class Pipeline:
             if limit > 0:
                 events = self._data_plane.drain(limit)
             else:
-                # Further events wait in the data plane until `settle` frees a slot.
+                # Further events wait in the data plane until `complete` frees a slot.
                 self._loop.remove_reader(self._data_plane.event_fd)
                 self._reading, events = False, []
             self._step_events(events)
@@ -211,7 +211,7 @@ class Pipeline:
             self._data_plane.respond(event.connection, event.request, payload)
         else:
             self._data_plane.respond_many(responses)
-        self.settle(len(responses))
+        self.free_slots(len(responses))
 
     def _hold(self) -> None:
         """Wait for the replies that are not set in this wake-up. Their requests do not count as in work any more."""
@@ -222,7 +222,7 @@ class Pipeline:
                 continue  # The reply was set.
             work.held = True
             self._data_plane.hold(work.connection, work.event.request)
-            self.settle(1)
+            self.free_slots(1)
 
     def _listen(self, work: Work) -> None:
         reply, work.reply = work.reply, None
@@ -233,43 +233,43 @@ class Pipeline:
         self._turns.forget(event.connection)
         work = self._works.get(event.connection)
         if work is not None:
-            work.gone = True
+            work.removed = True
 
     def _step_request(self, event: ControlRequest, connection: int) -> None:
         """Serve a request, at once or by a task."""
         context = self._new_context(event)
         try:
-            way = self._ways.get(self._dispatch.key(event)) or self._new_way(event)
-            if way is None:
+            route = self._routes.get(self._dispatch.key(event)) or self._new_route(event)
+            if route is None:
                 self._respond_unsupported(event, context)
                 return
             if event.size > LARGE_REQUEST:
-                self._begin_large(event, way, context)
+                self._begin_large(event, route, context)
                 return
-            request = event.decode(way.request, way.is_flexible, self._max_elements)
+            request = event.decode(route.request, route.is_flexible, self._max_elements)
         except (RefusedError, MalformedMessage) as error:
             self.close(event, refusal(error, self._max_elements))
             return
-        way.counts.requests += 1
+        route.counts.requests += 1
         try:
-            outcome = handle(way, request, context)
+            outcome = handle(route, request, context)
         except Exception as error:  # noqa: BLE001  # every exception of a handler becomes an error response
-            self._respond(event, way, failure(way, request, context, error), context)
+            self._respond(event, route, failure(route, request, context, error), context)
             return
         if type(outcome) is Reply:
-            work = self._works[connection] = Work(connection, event, way, request, context, outcome)
+            work = self._works[connection] = Work(connection, event, route, request, context, outcome)
             self._fresh.append(work)
             if not self._draining:
                 self._listen(work)
             return
         if isinstance(outcome, bytes) or not hasattr(outcome, "__await__"):
-            self._respond(event, way, outcome, context)
+            self._respond(event, route, outcome, context)
             return
-        work = self._works[connection] = Work(connection, event, way, request, context, None)
+        work = self._works[connection] = Work(connection, event, route, request, context, None)
         event.wait()
         self.spawn(self._wait(work, outcome))
 
-    def _begin_large(self, event: ControlRequest, way: Way, context: Any) -> None:
+    def _begin_large(self, event: ControlRequest, route: Route, context: Any) -> None:
         """Start a task that decodes a request in a thread and serves it.
 
         Meanwhile the request does not count as in work.
@@ -277,12 +277,12 @@ class Pipeline:
         if context.time is not None:
             context.time.pause()
         connection = event.connection
-        work = self._works[connection] = Work(connection, event, way, None, context, None, held=True)
+        work = self._works[connection] = Work(connection, event, route, None, context, None, held=True)
         self._data_plane.hold(connection, event.request)
-        self.settle(1)
+        self.free_slots(1)
         self._large.begin(self, work)
 
-    def _new_way(self, event: ControlRequest) -> Way | None:
+    def _new_route(self, event: ControlRequest) -> Route | None:
         """Return how a version of an API is served, None for an unserved version.
 
         Raises RefusedError for an unknown API, or if its handler's module cannot be imported.
@@ -292,19 +292,19 @@ class Pipeline:
             return None
         counts = self.counts.of(api.name, event.api_version)
         try:
-            way = build_way(api, event.api_key, event.api_version, counts)
+            route = build_route(api, event.api_key, event.api_version, counts)
         except (OSError, ImportError) as error:  # the first request of an API imports its handler
             raise RefusedError(f"{api.name} cannot be served now: {error}") from error
-        self._ways[self._dispatch.key(event)] = way
-        return way
+        self._routes[self._dispatch.key(event)] = route
+        return route
 
     def complete(self, work: Work, response: Any, error: Exception | None) -> None:
         """Send the response to a request, or the error response to its handler's exception."""
         self.end(work)
         go_on(work.context)
         if error is not None:
-            response = failure(work.way, work.request, work.context, error)
-        self._respond(work.event, work.way, response, work.context)
+            response = failure(work.route, work.request, work.context, error)
+        self._respond(work.event, work.route, response, work.context)
 
     def end(self, work: Work) -> None:
         """Remove a request whose response is about to be sent."""
@@ -330,29 +330,29 @@ class Pipeline:
             )
             return
         self._data_plane.respond(event.connection, event.request, response)
-        self.settle(1)
+        self.free_slots(1)
 
-    def _respond(self, event: ControlRequest, way: Way, response: Any, context: Any) -> None:
+    def _respond(self, event: ControlRequest, route: Route, response: Any, context: Any) -> None:
         """Send the response with its throttle time. `bytes` are sent unchanged, None closes the connection."""
         if response is None:
-            self.close(event, f"{way.api.name} could not be answered")
+            self.close(event, f"{route.api.name} could not be answered")
             return
         throttle = 0 if context is None else throttle_time_ms(context)
         wait = 0 if context is None else context.wait_ms
         if not isinstance(response, bytes):
             try:
-                if way.has_throttle_time:
+                if route.has_throttle_time:
                     wait = response.throttle_time_ms = max(throttle, response.throttle_time_ms)
-                encoded = way.response.encode_within(response, way.version, LARGE_RESPONSE)
+                encoded = route.response.encode_within(response, route.version, LARGE_RESPONSE)
             except Exception:
-                log.exception("%s: failed to encode the response", way.api.name)
-                self.close(event, f"{way.api.name} could not be answered")
+                log.exception("%s: failed to encode the response", route.api.name)
+                self.close(event, f"{route.api.name} could not be answered")
                 return
             self._maybe_mute(event, wait, throttle)
             if encoded is None:
-                self._begin_encoding(event, way, response)
+                self._begin_encoding(event, route, response)
                 return
-            response = way.prefix + encoded
+            response = route.prefix + encoded
         else:
             self._maybe_mute(event, wait, throttle)
         if self._draining and not (context is not None and context.ends_connection):
@@ -360,17 +360,17 @@ class Pipeline:
             return
         is_last = context is not None and context.ends_connection
         self._data_plane.respond(event.connection, event.request, response, last=is_last)
-        self.settle(1)
+        self.free_slots(1)
 
     def _maybe_mute(self, event: ControlRequest, wait_ms: int, muted_ms: int) -> None:
         """Mute a connection for its response's throttle time (KIP-219), if that is longer than the current one."""
         if wait_ms > muted_ms:
             mute(self._data_plane, event.connection, wait_ms)
 
-    def _begin_encoding(self, event: ControlRequest, way: Way, response: Any) -> None:
+    def _begin_encoding(self, event: ControlRequest, route: Route, response: Any) -> None:
         """Start a task that encodes a large response in a thread and sends it."""
         connection = event.connection
-        work = self._works[connection] = Work(connection, event, way, None, None, None)
+        work = self._works[connection] = Work(connection, event, route, None, None, None)
         self._large.begin_response(self, work, response)
 
     def close(self, event: ControlRequest, reason: str) -> None:
@@ -378,9 +378,9 @@ class Pipeline:
         log.warning("closing connection from %s:%s: %s", event.peer_host, event.peer_port, reason)
         self._send_responses()  # Earlier responses must not be lost.
         self._data_plane.close_connection(event.connection)
-        self.settle(1)
+        self.free_slots(1)
 
-    def settle(self, count: int) -> None:
+    def free_slots(self, count: int) -> None:
         """Free the slots of completed requests, and drain events again if no slot was free."""
         self._in_work -= count
         if not self._reading and self._in_work < self._max_in_work:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pybroker.metadata.delta import MetadataDelta
     from pybroker.metadata.image import MetadataImage
     from pybroker.net.native import DataPlane, UnresolvedRequest
-    from pybroker.security.authorizer import Judge
+    from pybroker.security.authorizer import AuthorizationRules
 
 DECISIONS = 7_500_000
 """Maximum cached decisions in the data plane, 8 bytes each: 60 MB in total."""
@@ -28,7 +28,7 @@ _NOT_REMEMBERED = 1
 """The version in force if decisions are not cached. No decision has it."""
 
 
-class Verdict(NamedTuple):
+class Authorization(NamedTuple):
     """The allowed topics of an unresolved request, by its names or ids."""
 
     allowed: list[str | bytes]
@@ -43,41 +43,41 @@ class _Client(msgspec.Struct, frozen=True):
     principal: Principal
     client_host: str
     api_key: int
-    authorizer: Judge | None
+    authorizer: AuthorizationRules | None
 
 
 class Rights:
     """Authorizes unresolved requests. A metadata publisher. Used from one event loop."""
 
-    def __init__(self, data_plane: DataPlane, judge: Judge | None) -> None:
+    def __init__(self, data_plane: DataPlane, rules: AuthorizationRules | None) -> None:
         self._data_plane = data_plane
-        self._judge = judge
+        self._rules = rules
         self._set()
 
     def publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply the access control entries of an image."""
-        if self._judge is not None:
-            before = self._judge.version
-            self._judge.follow(image.acls)
-            if self._judge.version != before:
+        if self._rules is not None:
+            before = self._rules.version
+            self._rules.follow(image.acls)
+            if self._rules.version != before:
                 self._set()
 
-    def verdict(self, request: UnresolvedRequest, image: MetadataImage) -> Verdict:
+    def decision(self, request: UnresolvedRequest, image: MetadataImage) -> Authorization:
         """Return the authorization of an unresolved request."""
-        judge = self._judge
-        if judge is None or request.operation is None:
-            return Verdict([], 0)
-        judge.follow(image.acls)
+        rules = self._rules
+        if rules is None or request.operation is None:
+            return Authorization([], 0)
+        rules.follow(image.acls)
         self._set()
-        said = request.principal
-        principal = ANONYMOUS if said is None else Principal(*said)
-        client = _Client(principal, request.client_host, request.api_key, judge)
+        reported = request.principal
+        principal = ANONYMOUS if reported is None else Principal(*reported)
+        client = _Client(principal, request.client_host, request.api_key, rules)
         operation = Operation(request.operation)
         if operation is Operation.CLUSTER_ACTION:
             is_broker = authorizer.allowed(client, operation, ResourceType.CLUSTER, CLUSTER_NAME)
-            return Verdict([_CLUSTER] if is_broker else [], judge.version)
+            return Authorization([_CLUSTER] if is_broker else [], rules.version)
         allowed: list[str | bytes] = []
-        for named in request.judged:
+        for named in request.checked:
             topic = image.topics.by_id.get(named) if isinstance(named, bytes) else None
             name = named if isinstance(named, str) else None if topic is None else topic.name
             # An unknown topic id is passed on and rejected later as unknown: without a name, there is nothing to
@@ -88,8 +88,8 @@ class Rights:
         may_write_as = as_id is not None and authorizer.allowed(
             client, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, as_id
         )
-        return Verdict(allowed, judge.version, may_write_as)
+        return Authorization(allowed, rules.version, may_write_as)
 
     def _set(self) -> None:
-        if self._judge is not None:
-            self._data_plane.set_rights(decisions=DECISIONS, version=self._judge.version or _NOT_REMEMBERED)
+        if self._rules is not None:
+            self._data_plane.set_rights(decisions=DECISIONS, version=self._rules.version or _NOT_REMEMBERED)

@@ -52,7 +52,7 @@ class TlsListeners:
         self._rules = {name: _rules(one) for name, one in settings.items()}
         self._stamps = {name: _stamp(one) for name, one in settings.items()}
         self._made = {name: _build(one) for name, one in settings.items()}
-        self._said: dict[str, datetime] = {}
+        self._reported: dict[str, datetime] = {}
         self._data_plane: DataPlane | None = None
         self._watch: asyncio.Task[None] | None = None
         self._callbacks: list[Callable[[], None]] = []
@@ -66,7 +66,7 @@ class TlsListeners:
         """Start to poll the files for changes, and to warn of certificates that expire soon."""
         self._data_plane = data_plane
         if self._settings:
-            self._say_expiry(now())
+            self._report_expiry(now())
             self._watch = asyncio.get_running_loop().create_task(self._watch_files(now))
 
     def open(self, name: str, settings: ListenerTls) -> None:
@@ -78,7 +78,7 @@ class TlsListeners:
 
     def close(self, name: str) -> None:
         """Remove a closed listener."""
-        for known in (self._settings, self._rules, self._stamps, self._made, self._said):
+        for known in (self._settings, self._rules, self._stamps, self._made, self._reported):
             known.pop(name, None)
 
     def on_renewed(self, callback: Callable[[], None]) -> None:
@@ -105,7 +105,7 @@ class TlsListeners:
         for name, one in self._settings.items():
             if _stamp(one) != self._stamps[name]:
                 self._renew(name, one)
-        self._say_expiry(now)
+        self._report_expiry(now)
 
     def name_peer(self, event: PeerCertificate) -> None:
         """Set the principal of a connection by its certificate. Without a matching rule, the connection is closed."""
@@ -144,7 +144,7 @@ class TlsListeners:
             self._stamps[name] = stamp
             return
         self._settings[name], self._rules[name], self._stamps[name], self._made[name] = settings, rules, stamp, made
-        self._said.pop(name, None)
+        self._reported.pop(name, None)
         if self._data_plane is not None and self._data_plane.set_listener_tls(name, made[0], HANDSHAKE_TIMEOUT_MS):
             log.info("listener %s: new connections use the reloaded certificate", name)
         for callback in self._callbacks:
@@ -160,15 +160,15 @@ class TlsListeners:
                 continue
         return found
 
-    def _say_expiry(self, now: datetime) -> None:
+    def _report_expiry(self, now: datetime) -> None:
         for name, (_, certificate) in self._made.items():
             try:
                 until = valid_until(certificate)
             except CertificateError:
                 continue
-            if until - now > _WARN or now - self._said.get(name, datetime.min.replace(tzinfo=UTC)) < _AGAIN:
+            if until - now > _WARN or now - self._reported.get(name, datetime.min.replace(tzinfo=UTC)) < _AGAIN:
                 continue
-            self._said[name] = now
+            self._reported[name] = now
             words = "has expired" if until <= now else f"expires in {(until - now).days} days"
             log.warning("the certificate of listener %s %s (%s)", name, words, until.isoformat())
 

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pybroker.net import verification
-from pybroker.net.rights import Verdict
+from pybroker.net.rights import Authorization
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ class UnresolvedRequests:
     def __init__(
         self,
         data_plane: DataPlane,
-        decide: Callable[[UnresolvedRequest], Awaitable[Verdict]],
+        decide: Callable[[UnresolvedRequest], Awaitable[Authorization]],
         query_here: Callable[[Requested], Reply | None],
         query_coordinator: Callable[[Requested], Awaitable[VerificationResults]],
     ) -> None:
@@ -57,13 +57,13 @@ class UnresolvedRequests:
             task.cancel()
 
     async def _resolve(self, event: UnresolvedRequest) -> None:
-        verdict = Verdict([], 0)  # A failure denies everything. Without an authorizer, topics are unknown.
+        decision = Authorization([], 0)  # A failure denies everything. Without an authorizer, topics are unknown.
         try:
-            verdict = await self._decide(event)
+            decision = await self._decide(event)
         except Exception:
             log.exception("Failed to resolve a request for the topics %s", ", ".join(event.topics))
         finally:
-            self._data_plane.retry(event.connection, event.request, *verdict)
+            self._data_plane.retry(event.connection, event.request, *decision)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

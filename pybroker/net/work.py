@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.net")
 
 
-class Way(msgspec.Struct, frozen=True):
+class Route(msgspec.Struct, frozen=True):
     """The data to serve one version of an API, looked up once."""
 
     api: Api
@@ -46,10 +46,10 @@ class Way(msgspec.Struct, frozen=True):
     """The counters of its requests."""
 
 
-def build_way(api: Api, key: int, version: int, counts: ApiCounts) -> Way:
+def build_route(api: Api, key: int, version: int, counts: ApiCounts) -> Route:
     """Return the data to serve a version of an API."""
     response = response_class(key)
-    return Way(
+    return Route(
         api,
         version,
         schema_of(api.request_type),
@@ -66,14 +66,14 @@ class Work(msgspec.Struct, eq=False):
 
     connection: int
     event: ControlRequest
-    way: Way
+    route: Route
     request: Any
     context: Any
     reply: Reply | None
     """The handler's `Reply` while it may be set in this wake-up; None once it has a callback, or if a task waits."""
     held: bool = False
     """Whether the request waits longer than its wake-up. Invariant: it then does not count as in work."""
-    gone: bool = False
+    removed: bool = False
     """Whether its connection is closed."""
 
 
@@ -84,25 +84,25 @@ def refusal(error: Exception, max_elements: int) -> str:
     return str(error)
 
 
-def failure(way: Way, request: Any, context: Any, error: Exception) -> Any:
+def failure(route: Route, request: Any, context: Any, error: Exception) -> Any:
     """Return the response to a request whose handler raised; None if none can be made."""
-    way.counts.failures += 1
+    route.counts.failures += 1
     try:
-        return way.api.failed(request, context, error)
+        return route.api.failed(request, context, error)
     except Exception:
-        log.exception("%s: failed to make an error response", way.api.name)
+        log.exception("%s: failed to make an error response", route.api.name)
         return None
 
 
-def handle(way: Way, request: Any, context: Any) -> Any:
+def handle(route: Route, request: Any, context: Any) -> Any:
     """Call an API's handler and return its result. Measures the time if the context has a `RequestTime`."""
     spent = context.time
     if spent is None:
-        return way.api.handle(request, context)
+        return route.api.handle(request, context)
     spent.begin()
     token = WATCH.set(spent)
     try:
-        outcome = way.api.handle(request, context)
+        outcome = route.api.handle(request, context)
         if type(outcome) is Reply:
             spent.pause()
         elif not isinstance(outcome, bytes) and hasattr(outcome, "__await__"):

@@ -88,7 +88,7 @@ class BrokerPart(msgspec.Struct, frozen=True, eq=False):
             lambda: leads_anything(publisher.image_in_force, config.node_id), refused_as_no_leader, time.monotonic
         )
         if await heartbeats.leave():
-            await clients.gone()
+            await clients.removed()
 
 
 def build_broker(

@@ -176,7 +176,7 @@ def build_controller(foundation: Foundation, listening: ControllerListening | No
         lambda error: failures.end(f"the metadata log failed: {error}"),
     )
     failure_detector = build_failure_detector(controller, config.inter_broker_listener, config.broker_death_grace_ms)
-    local = LocalChannel(controller, failure_detector.is_gone)
+    local = LocalChannel(controller, failure_detector.is_removed)
     return ControllerPart(foundation, listening, controller, failure_detector, local)
 
 

@@ -22,7 +22,7 @@ from pybroker.coordinator.runtime.markers import Markers
 from pybroker.coordinator.transaction.building import build_coordinator as build_transactions
 from pybroker.coordinator.transaction.service import FreshIds
 from pybroker.coordinator.transaction.state_topic import STATE_TOPIC
-from pybroker.net.native import AppendSettled, append_markers, verify_transactions
+from pybroker.net.native import AppendCompleted, append_markers, verify_transactions
 from pybroker.node.measuring import of_coordinators
 from pybroker.node.own_partitions import BrokersPartitions
 from pybroker.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
@@ -67,13 +67,13 @@ def build_coordinators(
     data_plane, events = listening.data_plane, listening.events
     brokers = build_broker_channels(config, image, foundation.outbound.brokers)
     commits = CommitWaits()
-    events.on(AppendSettled, lambda event: commits.append_settled(event.ticket))
+    events.on(AppendCompleted, lambda event: commits.append_completed(event.ticket))
 
     def open_log(partition: Partition) -> PartitionLog:
         return PartitionLog(partition, data_plane)
 
     groups = build_groups(config, clock, find=partitions.get, open_log=open_log, commits=commits)
-    end(Stage.PARKED_REQUESTS, groups, groups.close)
+    end(Stage.DELAYED_REQUESTS, groups, groups.close)
     events.around_batches(groups.expect_step, groups.step)
     ids = ProducerIds(registration.allocate_producer_ids)
     markers = Markers(partial(append_markers, data_plane), commits, timeout_ms=lambda: live.current.request_timeout_ms)
@@ -92,9 +92,9 @@ def build_coordinators(
         query_broker=send_markers,
         own=BrokersPartitions(partitions.get, markers, clock.wall_ms),
     )
-    end(Stage.PARKED_REQUESTS, transactions, transactions.close)
+    end(Stage.DELAYED_REQUESTS, transactions, transactions.close)
     events.around_batches(transactions.expect_step, transactions.step)
-    end(Stage.PARKED_REQUESTS, brokers, brokers.close)
+    end(Stage.DELAYED_REQUESTS, brokers, brokers.close)
 
     def coordinator_of(transactional_id: str) -> int | None:
         topic = image().topics.by_name.get(STATE_TOPIC)

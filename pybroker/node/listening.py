@@ -25,7 +25,7 @@ from pybroker.protocol.listener_role import ListenerRole
 
 if TYPE_CHECKING:
     from pybroker.node.foundation import Foundation
-    from pybroker.security.authorizer import Judge
+    from pybroker.security.authorizer import AuthorizationRules
 
 
 class Listening(msgspec.Struct, frozen=True, eq=False):
@@ -40,7 +40,7 @@ class Listening(msgspec.Struct, frozen=True, eq=False):
     connection_quotas: ConnectionQuotas
 
 
-def listen(foundation: Foundation, authorizer: Judge | None) -> Listening:
+def listen(foundation: Foundation, authorizer: AuthorizationRules | None) -> Listening:
     """Open the listeners. Clients can connect, but receive no response yet. Raises ListenError."""
     config, live, end = foundation.config, foundation.live, foundation.shut_down.add
     data_plane = DataPlane(build_data_plane_settings(config, foundation.shares))

@@ -11,14 +11,14 @@ from pybroker.serving import build_authorizer, build_telemetry
 
 if TYPE_CHECKING:
     from pybroker.node.foundation import Foundation
-    from pybroker.security.authorizer import Judge
+    from pybroker.security.authorizer import AuthorizationRules
     from pybroker.telemetry.service import Telemetry
 
 
 class Plugins(msgspec.Struct, frozen=True, eq=False):
     """The plug-ins of one run of a broker."""
 
-    authorizer: Judge | None
+    authorizer: AuthorizationRules | None
     """None where every operation is allowed."""
     telemetry: Telemetry | None
     """None without receivers."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pybroker.handlers.context import RequestContext
     from pybroker.net.dispatch import Api
     from pybroker.net.native import ControlRequest
-    from pybroker.net.rights import Verdict
+    from pybroker.net.rights import Authorization
     from pybroker.node.broker_part import BrokerPart
     from pybroker.security.delegation_tokens import DelegationTokens
     from pybroker.security.sasl.server import SaslServer
@@ -59,7 +59,7 @@ async def serve(broker: BrokerPart, intercepted: Callable[[ControlRequest, Reque
     await maintenance.resume_moves()
     pipeline = _build_pipeline(broker, apis, maintenance, intercepted)
     pipeline.start()
-    descriptors.say(broker.foundation.shares, broker.foundation.config, len(partitions.all()))
+    descriptors.report(broker.foundation.shares, broker.foundation.config, len(partitions.all()))
     await maintenance.begin()
     broker.replicas.lag_checks.begin()
     heartbeats = broker.membership.heartbeats
@@ -94,10 +94,10 @@ def _build_pipeline(
     # All log directories may have failed while the partitions were opened.
     foundation.failures.check()
 
-    async def decide(request: UnresolvedRequest) -> Verdict:
+    async def decide(request: UnresolvedRequest) -> Authorization:
         # After the image is published, its topics are in the data plane's table. Other topics are unknown.
         await publisher.published(source.image.offset)
-        return listening.rights.verdict(request, source.image)
+        return listening.rights.decision(request, source.image)
 
     unresolved = build_unresolved(data_plane, decide, coordinators.transactions, coordinators.verification)
     end(Stage.EVENTS, unresolved, unresolved.stop)
@@ -157,5 +157,5 @@ def _build_apis(broker: BrokerPart) -> Mapping[int, Api]:
         broker.replicas.publisher.published,
         max_request_bytes=broker.foundation.config.socket_request_max_bytes,
     )
-    broker.foundation.shut_down.add(Stage.PARKED_REQUESTS, forwarding, forwarding.close)
+    broker.foundation.shut_down.add(Stage.DELAYED_REQUESTS, forwarding, forwarding.close)
     return forwarding.apply(apis)

@@ -44,7 +44,7 @@ class Authorizer(Protocol):
         """Whether `User:alice` at an address may `READ` the `TOPIC` of that name. Called on the event loop."""
 
 
-class Judge(Protocol):
+class AuthorizationRules(Protocol):
     """The interface of an authorizer in this module."""
 
     version: int
@@ -119,7 +119,9 @@ class ForeignAuthorizer:
         return self.decide(principal, host, operation, kind, "*").allowed
 
 
-def build(name: str, super_users: str | None, properties: Mapping[str, str], *, if_none: bool) -> Judge | None:
+def build(
+    name: str, super_users: str | None, properties: Mapping[str, str], *, if_none: bool
+) -> AuthorizationRules | None:
     """Return the authorizer of a node, None without one."""
     if not name:
         return None
@@ -153,7 +155,7 @@ class Requester(Protocol):
         """Return the API key of the request."""
 
     @property
-    def authorizer(self) -> Judge | None:
+    def authorizer(self) -> AuthorizationRules | None:
         """Return the authorizer with the newest entries; None where everything is allowed."""
 
 
@@ -168,12 +170,12 @@ def allowed(
     requester: Requester, operation: Operation, kind: ResourceType, name: str | bytes, *, is_requested: bool = True
 ) -> bool:
     """Whether an operation is allowed on a resource; `is_requested` is false where the client did not attempt it."""
-    judge = requester.authorizer
-    if judge is None:
+    rules = requester.authorizer
+    if rules is None:
         return True
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     principal, host = str(requester.principal), requester.client_host
-    decision = judge.decide(principal, host, operation, kind, text)
+    decision = rules.decide(principal, host, operation, kind, text)
     level = logging.DEBUG if decision.allowed or not is_requested else logging.INFO
     if log.isEnabledFor(level):
         log.log(
@@ -204,8 +206,8 @@ def allowed_on_cluster(requester: Requester, operation: Operation) -> bool:
 
 def allowed_on_any(requester: Requester, operation: Operation, kind: ResourceType) -> bool:
     """Whether the requester is allowed an operation on any resource of a type (KIP-679)."""
-    judge = requester.authorizer
-    return judge is None or judge.allows_on_any(str(requester.principal), requester.client_host, operation, kind)
+    rules = requester.authorizer
+    return rules is None or rules.allows_on_any(str(requester.principal), requester.client_host, operation, kind)
 
 
 def authorized_operations(requester: Requester, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:

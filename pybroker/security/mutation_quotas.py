@@ -168,7 +168,7 @@ class MutationCharge:
         self.wait_ms = int(min(-self._bucket.tokens / self._rate * 1000 + 0.5, _LONGEST_WAIT_MS))
 
 
-def say_wait(response: Response, wait_ms: int) -> Response:
+def with_throttle_time(response: Response, wait_ms: int) -> Response:
     """Set the throttle time of a response. The pipeline then mutes the connection (KIP-219)."""
     response.throttle_time_ms = wait_ms
     return response

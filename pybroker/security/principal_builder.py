@@ -67,13 +67,15 @@ def load(name: str, properties: Mapping[str, str]) -> Callable[[Proof], Principa
 
     def build(proof: Proof) -> Principal:
         try:
-            said = builder.build(proof)
+            reported = builder.build(proof)
         except Exception as error:
             log.exception("the principal builder %s failed", name)
             raise BuilderError(f"the principal builder {name} failed: {type(error).__name__}") from None
-        kind, colon, rest = said.partition(":") if isinstance(said, str) else ("", "", "")
+        kind, colon, rest = reported.partition(":") if isinstance(reported, str) else ("", "", "")
         if not (kind and colon and rest):
-            raise BuilderError(f"the principal builder {name} returned {said!r}, expected a string such as User:alice")
+            raise BuilderError(
+                f"the principal builder {name} returned {reported!r}, expected a string such as User:alice"
+            )
         return Principal(kind, rest)
 
     return build

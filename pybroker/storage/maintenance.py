@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pybroker.storage.chores import begin_chores
+from pybroker.storage.background_tasks import begin_background_tasks
 from pybroker.storage.compaction.cleaner import Cleaner
 from pybroker.storage.moves import LogMoves
 from pybroker.storage.open_files import OpenFiles
@@ -88,7 +88,7 @@ class Maintenance:
     async def begin(self) -> None:
         """Start all periodic tasks."""
         config = self._config_of()
-        self._tasks = begin_chores(
+        self._tasks = begin_background_tasks(
             config, self._partitions, self.retention, self.open_files, self._workers, self._clock
         )
         if config.log_cleaner_enable:

@@ -243,7 +243,7 @@ class LogMoves:
                 log.error("%s-%d cannot be moved: %s", *move.key, error)
                 return False
             else:
-                self._settle(move, Path(old), left)
+                self._complete(move, Path(old), left)
                 return True
         return False
 
@@ -275,7 +275,7 @@ class LogMoves:
             except OSError as error:
                 log.error("%s-%d was moved, but its checkpoints could not be updated: %s", *move.key, error)
 
-    def _settle(self, move: Move, old: Path, left: OSError | None) -> None:
+    def _complete(self, move: Move, old: Path, left: OSError | None) -> None:
         """Complete a move after the swap: remove the log's old directory."""
         self._note(move)
         log.info("moved %s-%d from %s to %s", *move.key, move.source.path, move.target.path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pybroker.storage")
 
-_SAY_EVERY_S = 60.0
+_REPORT_EVERY_S = 60.0
 
 
 class OpenFiles:
@@ -32,7 +32,7 @@ class OpenFiles:
         self._workers = workers
         # None, or done, if no files are being closed because of exhausted descriptors or memory.
         self._giving_way: asyncio.Future[None] | None = None
-        self._said = -_SAY_EVERY_S
+        self._reported = -_REPORT_EVERY_S
 
     def close_idle(self) -> None:
         """Close files beyond the limit, first those that were not used since the last check. Blocks."""
@@ -41,8 +41,8 @@ class OpenFiles:
     def step_exhausted(self, error: str) -> None:
         """Log that descriptors or memory are exhausted, and close unused files. Call it on the loop's thread."""
         loop = asyncio.get_running_loop()
-        if loop.time() - self._said >= _SAY_EVERY_S:
-            self._said = loop.time()
+        if loop.time() - self._reported >= _REPORT_EVERY_S:
+            self._reported = loop.time()
             log.error("Out of file descriptors or memory: %s; %s", error, limits())
         if self._giving_way is None or self._giving_way.done():
             self._giving_way = loop.run_in_executor(self._workers, self._close, self._most // 2)

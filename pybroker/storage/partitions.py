@@ -18,7 +18,7 @@ from pybroker.metadata.replica_directories import LOST_DIRECTORY
 from pybroker.storage.errors import DirectoryOfflineError, StorageError
 from pybroker.storage.exhaustion import is_exhaustion
 from pybroker.storage.log_dirs.checkpoints import Checkpoints
-from pybroker.storage.log_dirs.claims import id_of, is_elsewhere, settle_found
+from pybroker.storage.log_dirs.claims import complete_found, id_of, is_elsewhere
 from pybroker.storage.log_dirs.clean_stop import CleanStop
 from pybroker.storage.log_dirs.last_run import LastOffsets, LastRuns
 from pybroker.storage.log_dirs.partition_directory import (
@@ -301,7 +301,7 @@ class Partitions:
         ids: Mapping[str, bytes | Exception | None],
     ) -> LogDirectory | None:
         """Return the directory of a partition's log, None for a new one; raises the error that prevents the opening."""
-        own = settle_found(f"{key[0]}-{key[1]}", opening.topic_id, found, ids)
+        own = complete_found(f"{key[0]}-{key[1]}", opening.topic_id, found, ids)
         if own is None:
             if self._claiming and len(self._directories.online) < len(self._directories.logs):
                 # It may be in the missing directory: an empty log in its place would lose its records.

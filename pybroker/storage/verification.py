@@ -212,17 +212,17 @@ def _read(path: Path, clean: bool, findings: list[Finding]) -> Mapping[Key, int]
 
 
 def _verify(log: _Log) -> tuple[list[Finding], VerifiedLog | None]:
-    def said(offsets: Mapping[Key, int] | None, unlisted: int) -> int:
+    def reported(offsets: Mapping[Key, int] | None, unlisted: int) -> int:
         return -1 if offsets is None or log.key is None else offsets.get(log.key, unlisted)
 
     try:
         result = verify_log(
             str(log.path),
             clean_shutdown=log.clean,
-            recovery_point=said(log.checkpoints.points, -1),
-            log_start_offset=said(log.checkpoints.starts, 0),
-            high_watermark=max(0, said(log.checkpoints.watermarks, 0)),
-            compacted_to=max(0, said(log.checkpoints.cleaned, 0)),
+            recovery_point=reported(log.checkpoints.points, -1),
+            log_start_offset=reported(log.checkpoints.starts, 0),
+            high_watermark=max(0, reported(log.checkpoints.watermarks, 0)),
+            compacted_to=max(0, reported(log.checkpoints.cleaned, 0)),
             is_partition=log.key is not None,
         )
     except OSError as error:

@@ -86,7 +86,7 @@ class LastValues:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         # Invariant: the number of values of all `_known`.
         self._count = 0
-        self._has_said = False
+        self._has_reported = False
 
     def receive(self, push: Push) -> None:
         """Store a push. Raises MalformedPayloadError before any of it is stored."""
@@ -129,8 +129,8 @@ class LastValues:
     def _points(self, payload: bytes) -> list[Point]:
         if self._decode is not None:
             return list(self._decode(payload))
-        if not self._has_said:
-            self._has_said = True
+        if not self._has_reported:
+            self._has_reported = True
             log.warning(
                 "Clients push metrics, but their values cannot be decoded: only pushes are counted. To decode them: %s",
                 install_command("telemetry"),

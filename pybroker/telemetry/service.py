@@ -141,7 +141,7 @@ class Telemetry:
         now = self._now_ms()
         instance = self._find(client, connection, now)
         try:
-            self._judge(instance, subscription_id, payload, codec, is_last, now)
+            self._check(instance, subscription_id, payload, codec, is_last, now)
             if payload:
                 await self._hand_out(Push(client, payload, instance.requested.interval_ms, is_last), codec)
         except RefusedError as refusal:
@@ -155,7 +155,7 @@ class Telemetry:
             instance.is_terminating = is_last
         instance.may_query_early = False
 
-    def _judge(
+    def _check(
         self, instance: Instance, subscription_id: int, payload: bytes, codec: int, is_last: bool, now: int
     ) -> None:
         client = instance.client

@@ -58,7 +58,7 @@ _DEFAULTS = {
 }
 _RECORDED_AT_MOST = 1000
 _CANCELLED_S = 30  # seconds that an interrupted call waits for the broker to complete or undo its work
-_CHORES_S = 60  # seconds that `advance` waits for background tasks that are due
+_BACKGROUND_TASKS_S = 60  # seconds that `advance` waits for background tasks that are due
 
 
 class Broker(Controls):
@@ -250,7 +250,7 @@ class Broker(Controls):
 
         async def step() -> None:
             node.data_plane.set_clock_ahead(self._clock.ahead_ms + step_ms)
-            await asyncio.wait_for(self._clock.advance(step_ms), _CHORES_S)
+            await asyncio.wait_for(self._clock.advance(step_ms), _BACKGROUND_TASKS_S)
 
         self._call(step())
 

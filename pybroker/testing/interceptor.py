@@ -220,10 +220,10 @@ class Interceptor:
 
         async def query() -> None:
             try:
-                verdict = requested.function(request)
-                if inspect.isawaitable(verdict):
-                    verdict = await verdict
-                self._carry_out(api, request, verdict)
+                decision = requested.function(request)
+                if inspect.isawaitable(decision):
+                    decision = await decision
+                self._carry_out(api, request, decision)
             except Exception as error:  # any exception is reported to the test
                 log.exception("The interceptor failed for %r; its connection is closed", request)
                 fault.failed(error)
@@ -234,19 +234,19 @@ class Interceptor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _carry_out(self, api: RegisteredApi, request: Request, verdict: Any) -> None:
+    def _carry_out(self, api: RegisteredApi, request: Request, decision: Any) -> None:
         data_plane = self._data_plane
         if data_plane is None:
             return
-        if isinstance(verdict, Message):
-            data_plane.respond_intercepted(request.connection, payload_of(request, verdict))
-        elif isinstance(verdict, int | str):
-            self._refuse(data_plane, api, request, Refuse(code_named(verdict), None), lambda _topic, _index: True)
-        elif verdict is None or isinstance(verdict, Outcome):
-            _send(data_plane, request.connection, verdict or Outcome.PROCEED)
+        if isinstance(decision, Message):
+            data_plane.respond_intercepted(request.connection, payload_of(request, decision))
+        elif isinstance(decision, int | str):
+            self._refuse(data_plane, api, request, Refuse(code_named(decision), None), lambda _topic, _index: True)
+        elif decision is None or isinstance(decision, Outcome):
+            _send(data_plane, request.connection, decision or Outcome.PROCEED)
         else:
             raise TypeError(
-                f"{verdict!r} is not a decision; return None, an Outcome, an error code, or the response's message"
+                f"{decision!r} is not a decision; return None, an Outcome, an error code, or the response's message"
             )
 
 

@@ -226,7 +226,7 @@ class RequestLog:
                 if len(found) >= count:
                     return found
                 if not self._changed.wait(ends - time.monotonic()) and time.monotonic() >= ends:
-                    came = sorted({request.api for request in self._requests})
+                    arrived = sorted({request.api for request in self._requests})
                     raise TimeoutError(
-                        f"{len(found)} of {count} {api} requests arrived within {timeout} s; recorded: {came}"
+                        f"{len(found)} of {count} {api} requests arrived within {timeout} s; recorded: {arrived}"
                     )

@@ -37,6 +37,6 @@ def mount_fault() -> str:
             except FileNotFoundError:
                 return f"no disk of a bounded size can be mounted: {words[0]} is not installed"
             if done.returncode != 0:
-                said, _, _ = done.stderr.partition("\n")
-                return f"no disk of a bounded size can be mounted: {said}"
+                reported, _, _ = done.stderr.partition("\n")
+                return f"no disk of a bounded size can be mounted: {reported}"
     return ""

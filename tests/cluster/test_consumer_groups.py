@@ -58,7 +58,7 @@ class Scene:
         self.broker = broker
         self.random = random.Random(seed)
         self.members: list[Member] = []
-        self.gone: list[Member] = []
+        self.removed: list[Member] = []
         self.sent = 0
         self._directory = directory
         self._admin = self._connect()
@@ -76,7 +76,7 @@ class Scene:
 
     def add(self, protocol: str = "consumer") -> None:
         """Start a member."""
-        number = len(self.members) + len(self.gone)
+        number = len(self.members) + len(self.removed)
         self.members.append(Member(self.broker, protocol, self._directory / f"member-{number}"))
 
     def produce(self) -> None:
@@ -100,7 +100,7 @@ class Scene:
         assert len(everything) == len(set(everything)), f"a partition has two members: {has}"
         return sorted(map(len, has))
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Wait until those who live share everything, as evenly as it goes, and nobody else has anything."""
         least, extra = divmod(PARTITIONS, len(self.members))
         fair = [least] * (len(self.members) - extra) + [least + 1] * extra
@@ -110,7 +110,7 @@ class Scene:
         """A member crashes."""
         member = self.members.pop(self.random.randrange(len(self.members)))
         member.end()
-        self.gone.append(member)
+        self.removed.append(member)
 
     def pause(self) -> None:
         """A member stops for longer than its session, and goes on as if nothing had been."""
@@ -132,7 +132,7 @@ class Scene:
 
     def everything_is_read(self) -> bool:
         """Return whether some member has read each record, and no member anything else."""
-        read = set().union(*(member.read() for member in [*self.members, *self.gone]))
+        read = set().union(*(member.read() for member in [*self.members, *self.removed]))
         return read == {(number % PARTITIONS, number // PARTITIONS) for number in range(self.sent)}
 
 
@@ -164,7 +164,7 @@ def _play(scene: Scene, protocols: list[str], actions: list[Callable[[Scene], An
         actions[number % len(actions)](scene)
         while len(scene.members) < 2 + number % 4:
             scene.add(scene.random.choice(protocols))
-        scene.settle()
+        scene.complete()
     scene.produce()
     wait_until(scene.everything_is_read, within=60, what="every record is read")
 

@@ -38,7 +38,7 @@ class After(NamedTuple):
     """What a start on damaged files comes to. `lost` may be more than what cannot be read where `fuzzy`."""
 
     lost: frozenset[int] = frozenset()
-    says: str | None = None
+    reports: str | None = None
     refuses: str | None = None
     status: int = 1
     names: str = ""
@@ -181,13 +181,13 @@ def log_cases() -> Iterator[Case]:
         rest = After(offsets((12, 45)), "log ends before", names=f"{MIDDLE}.log", fuzzy=True)
         yield Case(f"middle-{what}-flipped", flipped, some, rest)
     last = After(offsets((44, 45)), BEHIND, names=f"{ACTIVE}.log")
-    yield Case("active-last-body-flipped", flip(f"{ACTIVE}.log", in_batch(4, 5000)), last._replace(says=None), last)
+    yield Case("active-last-body-flipped", flip(f"{ACTIVE}.log", in_batch(4, 5000)), last._replace(reports=None), last)
     yield Case("active-cut-in-a-batch", cut(f"{ACTIVE}.log", 4, 5000), last, last)
     short = After(offsets((44, 45)), "the log ends before offset 44", names=f"{ACTIVE}.log")
     yield Case("active-cut-between-batches", cut(f"{ACTIVE}.log", 4), short, short)
-    gone = After(offsets((40, 45)), "the log ends before offset 40")
-    yield Case("active-empty", write(f"{ACTIVE}.log", b""), gone, gone)
-    yield Case("active-removed", write(f"{ACTIVE}.log", None), gone, gone)
+    removed = After(offsets((40, 45)), "the log ends before offset 40")
+    yield Case("active-empty", write(f"{ACTIVE}.log", b""), removed, removed)
+    yield Case("active-removed", write(f"{ACTIVE}.log", None), removed, removed)
     hidden = After(offsets((15, 20)), None, names=f"{MIDDLE}.log")
     yield Case("middle-cut-in-a-batch", cut(f"{MIDDLE}.log", 5, 5000), hidden, After(offsets((15, 45)), BEHIND))
     gap = After(offsets((15, 45)), "does not begin where that one ends")
@@ -197,13 +197,13 @@ def log_cases() -> Iterator[Case]:
     yield Case("middle-removed", write(f"{MIDDLE}.log", None), After(offsets((10, 20))), hole)
     # After a crash retention may have removed it, and the new start was not written down.
     lost = After(offsets((0, 10)), "their segments are not there")
-    yield Case("first-removed", write(f"{FIRST}.log", None), lost, lost._replace(says=None, status=0))
+    yield Case("first-removed", write(f"{FIRST}.log", None), lost, lost._replace(reports=None, status=0))
     for what, data in (("noise", NOISE), ("zeros", ZEROS)):
-        torn = After(says="a write that did not end", status=0, names=f"{ACTIVE}.log")
-        yield Case(f"active-{what}-appended", append(f"{ACTIVE}.log", data), After(says=BEHIND), torn)
+        torn = After(reports="a write that did not end", status=0, names=f"{ACTIVE}.log")
+        yield Case(f"active-{what}-appended", append(f"{ACTIVE}.log", data), After(reports=BEHIND), torn)
         inside = After(names=f"{MIDDLE}.log")
-        said = inside._replace(says="are no whole batch and are cut")
-        yield Case(f"middle-{what}-appended", append(f"{MIDDLE}.log", data), inside, said)
+        reported = inside._replace(reports="are no whole batch and are cut")
+        yield Case(f"middle-{what}-appended", append(f"{MIDDLE}.log", data), inside, reported)
     some = After(offsets((0, 20)), None, fuzzy=True)
     every = After(offsets((0, 10), (20, 45)), "log ends before")
     yield Case("first-and-middle-swapped", swap(f"{FIRST}.log", f"{MIDDLE}.log"), some, every)
@@ -218,14 +218,14 @@ def index_cases() -> Iterator[Case]:
         # After a kill the next start makes these indexes anew, so that they are no damage.
         remade = After(status=0, names=name)
         yield Case(f"{kind}-flipped", halve(name), After(names=name), remade)
-        yield Case(f"{kind}-removed", write(name, None), After(says=REBUILT, names=name), After(status=0))
-        yield Case(f"{kind}-noise", write(name, NOISE[:101]), After(says=REBUILT, names=name), remade)
-        yield Case(f"{kind}-noise-appended", append(name, NOISE[:5]), After(says=REBUILT, names=name), remade)
-    yield Case("timeindex-empty", write(f"{MIDDLE}.timeindex", b""), After(says=REBUILT), After(status=0))
+        yield Case(f"{kind}-removed", write(name, None), After(reports=REBUILT, names=name), After(status=0))
+        yield Case(f"{kind}-noise", write(name, NOISE[:101]), After(reports=REBUILT, names=name), remade)
+        yield Case(f"{kind}-noise-appended", append(name, NOISE[:5]), After(reports=REBUILT, names=name), remade)
+    yield Case("timeindex-empty", write(f"{MIDDLE}.timeindex", b""), After(reports=REBUILT), After(status=0))
     yield Case("index-empty", write(f"{MIDDLE}.index", b""), After(names=f"{MIDDLE}.index"), After(status=0))
     both = swap(f"{MIDDLE}.index", f"{MIDDLE}.timeindex")
     yield Case("indexes-swapped", both, After(fuzzy=True), After(status=0))
-    read = After(says="the producers' state is read from the log instead", names=".snapshot")
+    read = After(reports="the producers' state is read from the log instead", names=".snapshot")
     yield Case("snapshot-flipped", newest_snapshot(halve), read, None)
     yield Case("snapshot-empty", newest_snapshot(lambda name: write(name, b"")), read, None)
     yield Case("snapshot-removed", newest_snapshot(lambda name: write(name, None)), After(status=0), None)
@@ -235,8 +235,8 @@ def small_file_cases() -> Iterator[Case]:
     """Damage to the small files of a partition."""
     name = f"{TOPIC}-0/leader-epoch-checkpoint"
     for what, data in (("removed", None), ("empty", b""), ("noise", NOISE)):
-        said = After(says=FROM_LOG, names=name)
-        yield Case(f"epochs-{what}", write(name, data), said, said)
+        reported = After(reports=FROM_LOG, names=name)
+        yield Case(f"epochs-{what}", write(name, data), reported, reported)
     other = After(names=name)
     yield Case("epochs-changed", write(name, b"0\n1\n7 0\n"), other, other)
     name = f"{TOPIC}-0/partition.metadata"
@@ -251,15 +251,15 @@ def small_file_cases() -> Iterator[Case]:
 def checkpoint_cases() -> Iterator[Case]:
     """Damage to what stands at the root of the log directory."""
     for name in (POINTS, MARKS, STARTS):
-        missing = After(says=f"{name} is missing", names=name)
+        missing = After(reports=f"{name} is missing", names=name)
         yield Case(f"{name}-removed", write(name, None), missing, None)
         for what, data in (("empty", b""), ("noise", NOISE), ("large", b"0\n1\nt 0 9999999999999999999\n")):
-            ignored = After(says="ignoring the file", names=name)
+            ignored = After(reports="ignoring the file", names=name)
             yield Case(f"{name}-{what}", write(name, data), ignored, ignored)
-    beyond = After(says="the log ends before offset 45; records up to offset 999", names=TOPIC)
+    beyond = After(reports="the log ends before offset 45; records up to offset 999", names=TOPIC)
     yield Case("recovery-point-beyond", write(POINTS, b"0\n1\nt 0 999\n"), beyond, beyond)
     yield Case("high-watermark-beyond", write(MARKS, b"0\n1\nt 0 999\n"), beyond, beyond)
-    start = After(says="which lies beyond the log's end 45", names=TOPIC)
+    start = After(reports="which lies beyond the log's end 45", names=TOPIC)
     yield Case("log-start-beyond", write(STARTS, b"0\n1\nt 0 999\n"), start, start._replace(lost=EVERYTHING))
     yield Case(f"{CLEANED}-noise", write(CLEANED, NOISE), After(names=CLEANED), After(names=CLEANED))
     refused = After(refuses="meta.properties", names="meta.properties")
@@ -277,7 +277,7 @@ def metadata_cases() -> Iterator[Case]:
     yield Case("metadata-flipped", flip(META_LOG, in_batch(2, 70)), damaged, damaged)
     yield Case("metadata-length-flipped", flip(META_LOG, in_batch(2, 10)), damaged, damaged)
     cut_off = Case(
-        "metadata-noise-appended", append(META_LOG, NOISE), damaged, After(says="of an incomplete write", status=0)
+        "metadata-noise-appended", append(META_LOG, NOISE), damaged, After(reports="of an incomplete write", status=0)
     )
     yield cut_off
     yield Case("metadata-zeros-appended", append(META_LOG, ZEROS), damaged, cut_off.killed)
@@ -340,7 +340,7 @@ def test_damage_is_said_and_hides_nothing(
         return
     with broker, Wire(broker.bootstrap_servers) as wire:
         warned = "\n".join(record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR"))
-        assert after.says is None or after.says in warned
+        assert after.reports is None or after.reports in warned
         check_readable(wire, after)
         response = produced(wire.query(produce(TOPIC, batch_of(b"new"))))
         given_again = response.error_code == 0 and response.base_offset < BATCHES

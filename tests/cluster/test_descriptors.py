@@ -244,10 +244,10 @@ def test_the_soft_limit_is_raised_to_the_hard_one_and_the_division_is_said(tmp_p
     settings = {"max.connections": "2000"}
     with BrokerProcess(tmp_path / "data", settings, before_exec=with_limit(256, 1024)) as broker:
         assert resource.prlimit(broker.pid, resource.RLIMIT_NOFILE) == (1024, 1024)
-        said = next(line for line in broker.log.splitlines() if "RLIMIT_NOFILE is" in line)
-        assert " WARN " in said
-        assert "RLIMIT_NOFILE is 1024: at most 448 connections, about 448 open log files" in said
-        assert "max.connections=2000 cannot be reached" in said
+        reported = next(line for line in broker.log.splitlines() if "RLIMIT_NOFILE is" in line)
+        assert " WARN " in reported
+        assert "RLIMIT_NOFILE is 1024: at most 448 connections, about 448 open log files" in reported
+        assert "max.connections=2000 cannot be reached" in reported
 
 
 def test_a_limit_that_is_too_low_for_a_broker_is_refused(tmp_path: Path) -> None:

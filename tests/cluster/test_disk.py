@@ -119,8 +119,8 @@ def test_a_disk_that_is_full_at_the_start_is_reported_with_the_file(
 ) -> None:
     ballast = os.open(small_disk / "ballast", os.O_WRONLY | os.O_CREAT)
     try:
-        room = os.fstatvfs(ballast)
-        os.posix_fallocate(ballast, 0, room.f_bavail * room.f_bsize)
+        capacity = os.fstatvfs(ballast)
+        os.posix_fallocate(ballast, 0, capacity.f_bavail * capacity.f_bsize)
     finally:
         os.close(ballast)
     broker = make_broker(small_disk / "data")

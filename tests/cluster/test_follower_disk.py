@@ -83,9 +83,9 @@ def test_a_follower_whose_disk_is_full_leaves_the_others_alone_and_comes_back(
         assert sent(large) == 0
         cluster.wait_in_sync(TOPIC, large, timeout=WAIT_S)
     assert FOLLOWER in cluster.running
-    said = [line for line in cluster.log(FOLLOWER).splitlines() if "No space left" in line]
-    assert said
-    assert any(f"{small_disk}/logs" in line for line in said)
+    reported = [line for line in cluster.log(FOLLOWER).splitlines() if "No space left" in line]
+    assert reported
+    assert any(f"{small_disk}/logs" in line for line in reported)
     with Admin(cluster.bootstrap_servers) as admin:
         there = admin.describe_log_dirs([FOLLOWER])[FOLLOWER]
     assert TopicPartition(TOPIC, small) not in {

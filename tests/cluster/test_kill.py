@@ -76,9 +76,9 @@ def test_topics_that_were_created_and_deleted_survive_kills(make_broker: Callabl
                 )
                 assert made.topics[0].error_code == 0
                 expected[name] = made.topics[0].topic_id
-            gone = f"topic-{round_number}-7"
-            assert wire.call("DeleteTopics", 6, topics=[{"name": gone}]).responses[0].error_code == 0
-            del expected[gone]
+            removed = f"topic-{round_number}-7"
+            assert wire.call("DeleteTopics", 6, topics=[{"name": removed}]).responses[0].error_code == 0
+            del expected[removed]
         broker.kill()
         broker.start()
         with Wire(broker.bootstrap_servers) as wire:

@@ -149,8 +149,10 @@ def test_raft_messages_of_another_version_are_answered_with_an_error_that_names_
     assert body[:4] == (1).to_bytes(4, "big"), "the correlation id"
     response, _ = decode(RaftMessagesResponse, body, 0, skip_tagged(body, 4))
     assert ErrorCode(response.error_code) == ErrorCode.UNSUPPORTED_VERSION
-    said = "voter-9 at 127.0.0.1 sends messages of the metadata quorum in version 7; this node supports versions 0 to 0"
-    wait_until(lambda: said in cluster.log(leader), within=60, what="the log names both versions")
+    reported = (
+        "voter-9 at 127.0.0.1 sends messages of the metadata quorum in version 7; this node supports versions 0 to 0"
+    )
+    wait_until(lambda: reported in cluster.log(leader), within=60, what="the log names both versions")
 
 
 def test_a_forwarded_request_of_another_version_is_answered_with_unsupported_version(cluster: Cluster) -> None:

@@ -55,8 +55,8 @@ def test_a_daemon_is_ready_reloaded_and_stopped(tmp_path: Path, manager: socket.
     assert ready is not None
     pid = int(pid_file.read_text())
     try:
-        said = manager.recv(1000).decode().splitlines()
-        assert said == ["READY=1", f"MAINPID={pid}", f"STATUS=listening on PLAINTEXT://{ready[1]}"]
+        reported = manager.recv(1000).decode().splitlines()
+        assert reported == ["READY=1", f"MAINPID={pid}", f"STATUS=listening on PLAINTEXT://{ready[1]}"]
         assert os.getsid(pid) not in (pid, os.getsid(0)), "it has no terminal and can get none"
         with Wire(ready[1]) as wire:
             assert wire.call("ApiVersions", 0).error_code == 0

@@ -77,8 +77,8 @@ def test_limits_are_set_described_and_taken_away(wire: Wire, user: str, version:
     assert describe(wire, by_name, component("client-id", SPECIFIED, None), version=version) == [of_both]
     assert describe(wire, by_name, component("client-id", EXACT, "c"), version=version) == []
     assert alter(wire, entry({"user": user}, consumer_byte_rate=1.0), validate_only=True) == [(NONE, None)]
-    gone = dict.fromkeys(limits)
-    assert alter(wire, entry(both, **gone), version=version) == [(NONE, None)]
+    removed = dict.fromkeys(limits)
+    assert alter(wire, entry(both, **removed), version=version) == [(NONE, None)]
     wait_until(lambda: describe(wire, by_name, strict=False) == [of_user], within=60, what="the limits are gone")
 
 

@@ -191,12 +191,12 @@ def test_a_client_of_another_protocol_than_the_listeners_fails_at_once_and_names
         fetcher.assign([TopicPartition("any", 0)])
         with pytest.raises(AuthenticationError) as of_fetcher:
             fetcher.poll(60)
-    said = [str(error.value) for error in (of_admin, of_producer, of_consumer, of_fetcher)]
-    assert said == [said[0]] * 4
-    assert said[0].startswith(f"{server}: ")
-    named = re.findall(r"[A-Z_]+", said[0].partition("set security.protocol=")[2])
+    reported = [str(error.value) for error in (of_admin, of_producer, of_consumer, of_fetcher)]
+    assert reported == [reported[0]] * 4
+    assert reported[0].startswith(f"{server}: ")
+    named = re.findall(r"[A-Z_]+", reported[0].partition("set security.protocol=")[2])
     right = NAMED.get((protocol, listener), [listener])
     assert named[: len(right)] == right
-    if "sasl.mechanism" in said[0]:
-        mechanisms = said[0].partition(" to one of ")[2].split(", ")
+    if "sasl.mechanism" in reported[0]:
+        mechanisms = reported[0].partition(" to one of ")[2].split(", ")
         assert sorted(mechanisms) == ["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

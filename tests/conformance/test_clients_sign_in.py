@@ -159,9 +159,9 @@ def by_kcat(to: Entrance) -> str:
 
 
 def librdkafka_of_kcat() -> tuple[int, ...]:
-    said = subprocess.run([programs.program("kcat"), "-V"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", said.stdout)
-    assert found is not None, said.stdout
+    reported = subprocess.run([programs.program("kcat"), "-V"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", reported.stdout)
+    assert found is not None, reported.stdout
     return tuple(map(int, found.groups()))
 
 
@@ -224,9 +224,9 @@ def test_a_client_signs_in_by_a_mechanism(entrance: Callable[..., Entrance], cli
 @pytest.mark.parametrize("client", [one for one in AVAILABLE if one.values[0] not in ("kafka-python", "aiokafka")])
 def test_a_wrong_password_is_refused(entrance: Callable[..., Entrance], client: str) -> None:
     try:
-        said = CLIENTS[client](entrance("SCRAM-SHA-512", "guessed"))
+        reported = CLIENTS[client](entrance("SCRAM-SHA-512", "guessed"))
     except Exception as error:  # noqa: BLE001  every client has its own
-        said = str(error) or repr(error)
-    assert said != client
-    assert "uthentication" in said, said
-    assert "guessed" not in said
+        reported = str(error) or repr(error)
+    assert reported != client
+    assert "uthentication" in reported, reported
+    assert "guessed" not in reported

@@ -141,10 +141,10 @@ def consumed(server: Server, topic: str, count: int) -> list[Any]:
         consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(3)])
         found: list[Any] = []
         while len(found) < count:
-            came = consumer.consume(count - len(found), 10)
-            assert came, f"only {len(found)} of {count} messages came"
-            assert [message.error() for message in came if message.error()] == []
-            found += came
+            arrived = consumer.consume(count - len(found), 10)
+            assert arrived, f"only {len(found)} of {count} messages came"
+            assert [message.error() for message in arrived if message.error()] == []
+            found += arrived
         return found
     finally:
         consumer.close()

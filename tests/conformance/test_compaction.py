@@ -129,7 +129,7 @@ def test_tombstones_go_after_their_time(broker: Broker) -> None:
     wait_until(lambda: is_clean(broker, "short"), within=PATIENCE_SECONDS, what="it is compacted")
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
 
-    def is_gone() -> bool:
+    def is_removed() -> bool:
         # A log is worth a pass when something in it is dirty.
         producer.produce("short", b"x", b"another")
         producer.flush(PATIENCE_SECONDS)
@@ -137,7 +137,7 @@ def test_tombstones_go_after_their_time(broker: Broker) -> None:
         found.pop(b"another")
         return found == living
 
-    wait_until(is_gone, within=PATIENCE_SECONDS, what="tombstones are gone")
+    wait_until(is_removed, within=PATIENCE_SECONDS, what="tombstones are gone")
 
 
 @pytest.mark.java

@@ -16,7 +16,7 @@ from tests.support import kafka_tools, programs
 from tests.support.batches import batch_of
 from tests.support.wire import Wire, produce, produced
 
-GONE = ("--delete-config", "SCRAM-SHA-256")
+REMOVED = ("--delete-config", "SCRAM-SHA-256")
 SMALL = "SCRAM-SHA-256=[iterations=8192,password=s]"
 PROGRAM = Path(sys.executable).with_name("pybroker")
 
@@ -76,10 +76,10 @@ def test_users_of_scram_are_changed_and_shown_as_by_kafkas_tool(server: Server, 
     """Each tool gives and takes a password of its own user, and shows the other's."""
     at = ("--bootstrap-server", server.bootstrap_servers)
     users = {ours: f"{topic_name}-one", kafkas: f"{topic_name}-two"}
-    for change in (("--add-config", "SCRAM-SHA-512=[password=s]"), ("--add-config", SMALL), GONE):
+    for change in (("--add-config", "SCRAM-SHA-512=[password=s]"), ("--add-config", SMALL), REMOVED):
         printed = []
         for run, user in users.items():
-            if change is GONE:
+            if change is REMOVED:
                 shown = f"SCRAM credential configs for user-principal '{user}' are "
                 requested = ("--describe", "--entity-type", "users", "--entity-name", user)
                 other = kafkas if run is ours else ours

@@ -70,7 +70,7 @@ def synonyms(entry: Any) -> list[tuple[str, str, int]]:
     return [(one.name, one.value, one.source) for one in entry.synonyms]
 
 
-def settled(wire: Wire, topic: str, **configs: str) -> None:
+def completed(wire: Wire, topic: str, **configs: str) -> None:
     """Wait until a topic's own settings are these: Kafka's broker learns of them after the controller has answered."""
     wanted = {key.replace("_", "."): value for key, value in configs.items()}
     wait_until(lambda: own(wire, topic) == wanted, within=60, what=f"{topic} has {wanted}")
@@ -97,18 +97,18 @@ def test_every_version_sets_and_deletes(wire: Wire, create: Callable[..., Topic]
     (outcome,) = alter(wire, resource(TOPIC, topic, *changes), version=version)
     assert (outcome.error_code, outcome.error_message) == (0, None)
     assert (outcome.resource_type, outcome.resource_name) == (TOPIC, topic)
-    settled(wire, topic, retention_ms="6", flush_ms="8")
+    completed(wire, topic, retention_ms="6", flush_ms="8")
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_old_way_replaces_all_of_a_topics_settings(wire: Wire, create: Callable[..., Topic], version: int) -> None:
     topic = create(**{"retention.ms": "5", "segment.ms": "7"}).name
     assert replace(wire, TOPIC, topic, version, flush_ms="8").error_code == 0
-    settled(wire, topic, flush_ms="8")
+    completed(wire, topic, flush_ms="8")
     assert replace(wire, TOPIC, topic, version, validate_only=True).error_code == 0
-    settled(wire, topic, flush_ms="8")
+    completed(wire, topic, flush_ms="8")
     assert replace(wire, TOPIC, topic, version).error_code == 0
-    settled(wire, topic)
+    completed(wire, topic)
 
 
 def test_lists_are_appended_to_and_subtracted_from(wire: Wire, topic: Topic) -> None:
@@ -122,7 +122,7 @@ def test_lists_are_appended_to_and_subtracted_from(wire: Wire, topic: Topic) -> 
     ):
         (outcome,) = alter(wire, resource(TOPIC, topic.name, ("cleanup.policy", operation, items)))
         assert outcome.error_code == 0, outcome
-        settled(wire, topic.name, cleanup_policy=policy)
+        completed(wire, topic.name, cleanup_policy=policy)
 
 
 def test_an_item_that_a_list_has_twice_is_described_once(wire: Wire, topic: Topic, broker: str) -> None:
@@ -133,7 +133,7 @@ def test_an_item_that_a_list_has_twice_is_described_once(wire: Wire, topic: Topi
         wire, resource(TOPIC, topic.name, ("cleanup.policy", SET, "compact,compact"), (key, SET, "0:1,0:1"))
     )
     assert outcome.error_code == 0, outcome
-    settled(wire, topic.name, cleanup_policy="compact", **{key: "0:1,0:1"})
+    completed(wire, topic.name, cleanup_policy="compact", **{key: "0:1,0:1"})
     of_topic = lambda: describe(wire, TOPIC, topic.name)["cleanup.policy"]  # noqa: E731
     chain = [("log.cleanup.policy", "compact,compact", DYNAMIC_BROKER), ("log.cleanup.policy", "delete", DEFAULT)]
     own_first = [("cleanup.policy", "compact", DYNAMIC_TOPIC), *chain]
@@ -161,7 +161,7 @@ def test_flush_is_described_where_the_topic_sets_it(wire: Wire, create: Callable
 def test_a_subtraction_begins_with_the_default(wire: Wire, topic: Topic) -> None:
     (outcome,) = alter(wire, resource(TOPIC, topic.name, ("cleanup.policy", SUBTRACT, "delete")))
     assert outcome.error_code == 0, outcome
-    settled(wire, topic.name, cleanup_policy="")
+    completed(wire, topic.name, cleanup_policy="")
 
 
 WRONG: dict[str, tuple[Change, int, str]] = {
@@ -198,7 +198,7 @@ def test_a_wrong_change_is_refused_and_the_right_one_beside_it_is_made(
     )
     assert (refused.error_code, made.error_code) == (code, 0), refused
     assert words in refused.error_message
-    settled(wire, second, flush_ms="4")
+    completed(wire, second, flush_ms="4")
     assert own(wire, first) == {}
 
 
@@ -252,7 +252,7 @@ def test_a_topics_settings_are_in_force_at_once(wire: Wire, topic: Topic) -> Non
     assert too_large()
     stamped = ("message.timestamp.type", SET, "LogAppendTime")
     assert alter(wire, resource(TOPIC, topic.name, ("max.message.bytes", DELETE, None), stamped))[0].error_code == 0
-    settled(wire, topic.name, message_timestamp_type="LogAppendTime")
+    completed(wire, topic.name, message_timestamp_type="LogAppendTime")
     part = produced(wire.query(produce(topic.name, batch)))
     assert part.error_code == 0
     assert part.log_append_time_ms > 0
@@ -430,7 +430,7 @@ def test_the_admin_of_confluent_kafka_changes_settings(server: Server, wire: Wir
     )
     for outcome in admin.incremental_alter_configs([named]).values():
         outcome.result(60)
-    settled(wire, topic.name, retention_ms="7", cleanup_policy="delete,compact")
+    completed(wire, topic.name, retention_ms="7", cleanup_policy="delete,compact")
     (described,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic.name)]).values()
     assert described.result(60)["retention.ms"].value == "7"
 
@@ -443,5 +443,5 @@ def test_the_admin_of_kafka_python_changes_settings(server: Server, wire: Wire, 
         admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name, {"flush.ms": "9"})])
     finally:
         admin.close()
-    settled(wire, topic.name, flush_ms="9")
+    completed(wire, topic.name, flush_ms="9")
     assert own(wire, topic.name) == {"flush.ms": "9"}

@@ -189,7 +189,7 @@ def query(wire: Wire, request: Message, response: type[Any], version: int) -> An
     return decode(response, wire.read_frame(), version, 5)[0]  # Behind the correlation id and an empty tag section.
 
 
-def heartbeat(server: Server, version: int = 1, **said: Any) -> Any:
+def heartbeat(server: Server, version: int = 1, **reported: Any) -> Any:
     """A heartbeat that joins with everything that is needed, but for what is said."""
     first = {
         "group_id": "g",
@@ -198,7 +198,7 @@ def heartbeat(server: Server, version: int = 1, **said: Any) -> Any:
         "subscribed_topic_names": ["t"],
         "topic_partitions": [],
     }
-    request = ConsumerGroupHeartbeatRequest(**{**first, **said})
+    request = ConsumerGroupHeartbeatRequest(**{**first, **reported})
     with Wire(server.bootstrap_servers) as wire:
         return query(wire, request, ConsumerGroupHeartbeatResponse, version)
 
@@ -236,15 +236,15 @@ def heartbeat(server: Server, version: int = 1, **said: Any) -> Any:
     ],
 )
 def test_a_wrong_heartbeat_is_refused_in_kafkas_words(
-    server: Server, group_id: str, said: dict[str, Any], code: ErrorCode, fault: str
+    server: Server, group_id: str, reported: dict[str, Any], code: ErrorCode, fault: str
 ) -> None:
-    reply = heartbeat(server, **{"group_id": group_id, **said})
+    reply = heartbeat(server, **{"group_id": group_id, **reported})
     assert (reply.error_code, reply.error_message) == (code, fault)
 
 
 def test_wrong_members_and_epochs_are_refused_in_kafkas_words(server: Server, group_id: str) -> None:
-    def respond(**said: Any) -> tuple[ErrorCode, str | None]:
-        reply = heartbeat(server, group_id=group_id, **said)
+    def respond(**reported: Any) -> tuple[ErrorCode, str | None]:
+        reply = heartbeat(server, group_id=group_id, **reported)
         return ErrorCode(reply.error_code), reply.error_message
 
     not_found = (ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")

@@ -128,11 +128,14 @@ def test_a_cursor_is_where_an_answer_begins(wire: Wire, three: list[str]) -> Non
 
 def test_a_cursor_of_a_topic_that_is_gone_goes_on_behind_it(wire: Wire, three: list[str]) -> None:
     a, b, c = three
-    gone = f"{a}-is-gone"
-    mine = [one for one in shown(describe(wire, cursor=(gone, 7))) if one[0] in three]
+    removed = f"{a}-is-gone"
+    mine = [one for one in shown(describe(wire, cursor=(removed, 7))) if one[0] in three]
     assert mine == [(b, [0]), (c, [0, 1, 2, 3])]
-    response = describe(wire, b, gone, cursor=(gone, 7))
-    assert [(topic.name, topic.error_code) for topic in response.topics] == [(gone, UNKNOWN_TOPIC_OR_PARTITION), (b, 0)]
+    response = describe(wire, b, removed, cursor=(removed, 7))
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        (removed, UNKNOWN_TOPIC_OR_PARTITION),
+        (b, 0),
+    ]
 
 
 def test_a_cursor_beside_the_request_is_refused(wire: Wire, three: list[str]) -> None:

@@ -224,10 +224,10 @@ def test_older_versions_are_spoken_where_the_broker_shows_no_newer(
     broker: Broker, address: str, client: Client
 ) -> None:
     broker.limit_versions(Produce=(3, 7), Fetch=(4, 10), Metadata=(1, 8))
-    with broker.recording() as came:
+    with broker.recording() as arrived:
         assert client.produce(address, VALUES) == ""
         assert client.consume(address, 3) == VALUES
-    newest = {api: max(request.version for request in came.of(api)) for api in ("Produce", "Fetch", "Metadata")}
+    newest = {api: max(request.version for request in arrived.of(api)) for api in ("Produce", "Fetch", "Metadata")}
     assert newest["Produce"] <= 7
     assert newest["Fetch"] <= 10
     assert newest["Metadata"] <= 8

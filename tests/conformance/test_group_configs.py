@@ -53,7 +53,7 @@ def own(wire: Wire, group: str) -> dict[str, str]:
     return {entry.name: entry.value for entry in entries if entry.config_source == DYNAMIC_GROUP}
 
 
-def settled(wire: Wire, group: str, configs: dict[str, str]) -> None:
+def completed(wire: Wire, group: str, configs: dict[str, str]) -> None:
     wait_until(lambda: own(wire, group) == configs, within=60, what=f"{group} has {configs}")
 
 
@@ -72,7 +72,7 @@ def test_a_groups_settings_are_changed_and_described(wire: Wire, group: str) -> 
     assert {before[name].config_source for name in (SESSION, HEARTBEAT, INTERVAL)} == {DEFAULT}
     assert synonyms(before[SESSION]) == [("group.consumer.session.timeout.ms", "45000", DEFAULT)]
     assert outcome(wire, (SESSION, SET, "50000"), (HEARTBEAT, SET, "7000"), name=group) == (0, None)
-    settled(wire, group, {SESSION: "50000", HEARTBEAT: "7000"})
+    completed(wire, group, {SESSION: "50000", HEARTBEAT: "7000"})
     assert synonyms(describe(wire, GROUP, group)[SESSION]) == [
         (SESSION, "50000", DYNAMIC_GROUP),
         ("group.consumer.session.timeout.ms", "45000", DEFAULT),
@@ -80,11 +80,11 @@ def test_a_groups_settings_are_changed_and_described(wire: Wire, group: str) -> 
     listed = wire.call("ListConfigResources", 1, resource_types=[GROUP]).config_resources
     assert group in {one.resource_name for one in listed}
     assert outcome(wire, (HEARTBEAT, DELETE, None), name=group) == (0, None)
-    settled(wire, group, {SESSION: "50000"})
+    completed(wire, group, {SESSION: "50000"})
     assert replace(wire, GROUP, group, consumer_assignment_interval_ms="0").error_code == 0
-    settled(wire, group, {INTERVAL: "0"})
+    completed(wire, group, {INTERVAL: "0"})
     assert replace(wire, GROUP, group).error_code == 0
-    settled(wire, group, {})
+    completed(wire, group, {})
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_groups_settings_are_changed_and_described(wire: Wire, group: str) -> 
     ],
 )
 def test_what_a_broker_does_not_allow_is_refused(wire: Wire, group: str, name: str, value: str, words: str) -> None:
-    code, said = outcome(wire, (name, SET, value), name=group)
-    assert (code, str(said)[: len(words)]) == (INVALID_CONFIG, words)
+    code, reported = outcome(wire, (name, SET, value), name=group)
+    assert (code, str(reported)[: len(words)]) == (INVALID_CONFIG, words)
     assert own(wire, group) == {}
 
 

@@ -16,16 +16,16 @@ from tests.support.conditions import wait_until
 pytestmark = pytest.mark.java
 
 CONSUMER_GROUP_HEARTBEAT = 68
-Said = tuple[list[str], list[str]]
+Reported = tuple[list[str], list[str]]
 
 
 @pytest.fixture
-def both(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+def both(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[..., Reported]:
     """Runs Kafka's tool, then ours: the lines that each printed on standard output; what it warned of must be alike."""
     programs.kafka_tools()
     address = ("--bootstrap-server", server.bootstrap_servers)
 
-    def run(tool: str, *arguments: str) -> Said:
+    def run(tool: str, *arguments: str) -> Reported:
         theirs = kafka_tools.run(tool, *address, *arguments)
         capsys.readouterr()
         main([tool, *address, *arguments])
@@ -82,7 +82,7 @@ def is_stable(server: Server, group: str) -> bool:
     "what", [(), ("--offsets", "--verbose"), ("--members",), ("--state",), ("--state", "--verbose")]
 )
 def test_a_group_without_members_is_described_alike(
-    both: Callable[..., Said], group: str, what: tuple[str, ...]
+    both: Callable[..., Reported], group: str, what: tuple[str, ...]
 ) -> None:
     ours, theirs = both("consumer-groups", "--describe", "--group", group, *what)
     assert ours == theirs
@@ -91,21 +91,21 @@ def test_a_group_without_members_is_described_alike(
 
 @pytest.mark.parametrize("what", [(), ("--members", "--verbose"), ("--state",), ("--state", "--verbose")])
 def test_a_group_with_a_member_is_described_alike(
-    both: Callable[..., Said], group: str, member: str, what: tuple[str, ...]
+    both: Callable[..., Reported], group: str, member: str, what: tuple[str, ...]
 ) -> None:
     ours, theirs = both("consumer-groups", "--describe", "--group", group, *what)
     assert ours == theirs
     assert len(ours) >= 2
 
 
-def test_a_group_that_does_not_exist_is_an_error_in_the_same_words(both: Callable[..., Said]) -> None:
+def test_a_group_that_does_not_exist_is_an_error_in_the_same_words(both: Callable[..., Reported]) -> None:
     for arguments in (("--describe", "--group", "nobody"), ("--delete", "--group", "nobody")):
         ours, theirs = both("consumer-groups", *arguments)
         assert ours == theirs
         assert any("nobody" in line for line in ours)
 
 
-def test_groups_are_listed_alike(both: Callable[..., Said], group: str, member: str) -> None:
+def test_groups_are_listed_alike(both: Callable[..., Reported], group: str, member: str) -> None:
     for arguments in (
         ("consumer-groups", "--list"),
         ("consumer-groups", "--list", "--state", "--type"),
@@ -134,7 +134,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=" ".join)
-def test_offsets_are_reset_alike(both: Callable[..., Said], group: str, scenario: tuple[str, ...]) -> None:
+def test_offsets_are_reset_alike(both: Callable[..., Reported], group: str, scenario: tuple[str, ...]) -> None:
     ours, theirs = both(
         "consumer-groups", "--reset-offsets", "--group", group, "--topic", group, "--dry-run", *scenario
     )
@@ -142,7 +142,7 @@ def test_offsets_are_reset_alike(both: Callable[..., Said], group: str, scenario
     assert sum(line.startswith(group) for line in ours) == 3
 
 
-def test_offsets_are_shifted_alike_where_there_are_any(both: Callable[..., Said], group: str) -> None:
+def test_offsets_are_shifted_alike_where_there_are_any(both: Callable[..., Reported], group: str) -> None:
     for by in ("7", "-7", "-70"):
         scope = ("--topic", f"{group}:0,1") if by == "7" else ("--all-topics",)
         ours, theirs = both(
@@ -153,7 +153,7 @@ def test_offsets_are_shifted_alike_where_there_are_any(both: Callable[..., Said]
 
 
 def test_a_plan_is_exported_executed_and_read_again_alike(
-    both: Callable[..., Said], server: Server, group: str, tmp_path: Path
+    both: Callable[..., Reported], server: Server, group: str, tmp_path: Path
 ) -> None:
     reset = ("--reset-offsets", "--group", group)
     ours, theirs = both("consumer-groups", *reset, "--topic", group, "--to-offset", "33", "--dry-run", "--export")
@@ -170,7 +170,7 @@ QUOTED = ["a b", "it's", "a+b", "a\\b", 'a"b', "#a", "a,b", "a" * 25, "😀" * 1
 UNQUOTED = ["a.b-c_d", "ü", "-a", "a:b", "a" * 24, "😀" * 12]
 
 
-def test_a_plan_is_quoted_alike(both: Callable[..., Said], server: Server, group: str) -> None:
+def test_a_plan_is_quoted_alike(both: Callable[..., Reported], server: Server, group: str) -> None:
     groups = [*QUOTED, *UNQUOTED]
     with Admin(server.bootstrap_servers) as admin:
         for name in groups:
@@ -185,7 +185,9 @@ def test_a_plan_is_quoted_alike(both: Callable[..., Said], server: Server, group
     assert sum(line.startswith('"') for line in ours) == len(QUOTED)
 
 
-def test_a_group_with_members_is_neither_reset_nor_deleted(both: Callable[..., Said], group: str, member: str) -> None:
+def test_a_group_with_members_is_neither_reset_nor_deleted(
+    both: Callable[..., Reported], group: str, member: str
+) -> None:
     for arguments in (
         ("--reset-offsets", "--group", group, "--topic", group, "--to-latest", "--execute"),
         ("--delete", "--group", group),
@@ -195,7 +197,7 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(both: Callable[..., S
         assert sorted(ours) == sorted(theirs), arguments
 
 
-def test_offsets_and_groups_are_deleted_alike(both: Callable[..., Said], server: Server, group: str) -> None:
+def test_offsets_and_groups_are_deleted_alike(both: Callable[..., Reported], server: Server, group: str) -> None:
     ours, theirs = both(
         "consumer-groups", "--delete-offsets", "--group", group, "--topic", f"{group}:0", "--topic", "gone"
     )

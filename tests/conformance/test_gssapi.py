@@ -215,11 +215,11 @@ def test_nodes_sign_in_to_each_other_by_tickets(server: Server) -> None:
                 assert producer.send("kept", b"x", partition=partition).result(60).offset == 0
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
             words = f"as User:kafka again by GSSAPI on {listener}"
-            wait_until(lambda words=words: said_by_any(cluster, words), within=60, what=words)  # type: ignore[misc]
+            wait_until(lambda words=words: reported_by_any(cluster, words), within=60, what=words)  # type: ignore[misc]
         cluster.wait_in_sync("kept", 0)
 
 
-def said_by_any(cluster: Cluster, words: str) -> bool:
+def reported_by_any(cluster: Cluster, words: str) -> bool:
     return any(words in cluster.log(node) for node in cluster.brokers)
 
 

@@ -80,8 +80,8 @@ def test_ctrl_c_ends_the_wait(server: str, wait: str) -> None:
             # The wait is one of ten minutes: what ends it within a test's time limit is the signal.
             wait_until(lambda: sleeps(process.pid), within=60, what="the program to wait")
             process.send_signal(signal.SIGINT)
-            said, complaint = process.communicate(timeout=60)
+            reported, complaint = process.communicate(timeout=60)
         finally:
             process.kill()
-        assert said == "interrupted\n", complaint
+        assert reported == "interrupted\n", complaint
         assert process.returncode == 0, complaint

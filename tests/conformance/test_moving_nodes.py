@@ -209,9 +209,9 @@ def prepare(cluster: Cluster, moves: Moves) -> None:
         node = cluster.launch(number)
         assert node.wait(_WITHIN_S) == 1
         node.communicate()
-        said = cluster.log_of(number)
-        moves.refused.append(said)
-        words = said.partition("The log ends in epoch ")[2].split()
+        reported = cluster.log_of(number)
+        moves.refused.append(reported)
+        words = reported.partition("The log ends in epoch ")[2].split()
         ends[number] = int(words[0]), int(words[3].rstrip("."))
     newest = max(NODES, key=ends.__getitem__)
     voter = next(one for one in cluster.voters.split(",") if one.startswith(f"{newest}@"))
@@ -261,5 +261,5 @@ def test_what_one_cluster_has_left_the_other_finds(moves: Moves, before: str, af
 
 
 def test_voters_that_cannot_count_alike_say_what_to_do(moves: Moves) -> None:
-    for said in moves.refused:
-        assert "Start it as the only one (controller.quorum.voters)" in said
+    for reported in moves.refused:
+        assert "Start it as the only one (controller.quorum.voters)" in reported

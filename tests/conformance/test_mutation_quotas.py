@@ -86,8 +86,8 @@ def test_more_partitions_and_deletions_are_counted_too(limited: Wire, server: Se
     )
     assert [one.error_code for one in more.results] == [THROTTLING_QUOTA_EXCEEDED]
     deleted = [{"name": topic_name, "topic_id": None}]
-    gone = call(server, topic_name, "DeleteTopics", 6, topics=deleted, timeout_ms=10_000)
-    assert [one.error_code for one in gone.responses] == [THROTTLING_QUOTA_EXCEEDED]
+    removed = call(server, topic_name, "DeleteTopics", 6, topics=deleted, timeout_ms=10_000)
+    assert [one.error_code for one in removed.responses] == [THROTTLING_QUOTA_EXCEEDED]
 
 
 def test_an_older_client_is_served_and_asked_to_wait(limited: Wire, topic_name: str) -> None:

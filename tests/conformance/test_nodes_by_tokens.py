@@ -57,7 +57,7 @@ def test_nodes_outlive_their_tokens(cluster: Cluster) -> None:
         admin.wait_for_leaders("kept")
         began = {node: len(cluster.log(node)) for node in cluster.brokers}
 
-        def said(words: str) -> bool:
+        def reported(words: str) -> bool:
             return any(words in cluster.log(node)[at:] for node, at in began.items())
 
         ends, sent = time.time() + LIFE_S, 0
@@ -73,8 +73,8 @@ def test_nodes_outlive_their_tokens(cluster: Cluster) -> None:
         wait_until(outlived, within=60, what="the first tokens have ended")
         for listener in ("SASL_PLAINTEXT", "CONTROLLER"):
             words = f"as User:node again by OAUTHBEARER on {listener}"
-            wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
-        assert not said("tried again"), "no connection was lost over it"
+            wait_until(lambda words=words: reported(words), within=60, what=words)  # type: ignore[misc]
+        assert not reported("tried again"), "no connection was lost over it"
         admin.create_topics([NewTopic("later", 1, 3)])
         cluster.wait_in_sync("later")
         assert sum(partition.offset for partition in admin.list_offsets(ends_of(3)).values()) == sent

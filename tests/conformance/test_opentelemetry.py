@@ -81,19 +81,23 @@ def test_what_is_sent_says_whose_it_is(receiver: Receiver) -> None:
     for path, headers, message in receiver.received:
         assert headers["authorization"] == "secret"
         (sent,) = message.resource_metrics if path == "/v1/metrics" else message.resource_spans
-        said = attributes(sent.resource)
-        assert (said["service.name"], said["service.version"]) == ("pybroker", __version__)
-        assert said["service.instance.id"] == f"{said['kafka.cluster.id']}/1"
-        assert said["kafka.node.id"] == 1
+        reported = attributes(sent.resource)
+        assert (reported["service.name"], reported["service.version"]) == ("pybroker", __version__)
+        assert reported["service.instance.id"] == f"{reported['kafka.cluster.id']}/1"
+        assert reported["kafka.node.id"] == 1
 
 
 def test_a_control_request_leaves_a_span_with_who_asked_by_which_listener(receiver: Receiver) -> None:
     (span,) = (one for one in receiver.spans() if one.name == "DescribeGroups")
-    said = attributes(span)
+    reported = attributes(span)
     assert span.kind == SERVER
     assert 0 < span.start_time_unix_nano <= span.end_time_unix_nano
-    assert (said["messaging.client.id"], said["kafka.listener"]) == ("asking", "PLAINTEXT")
-    assert (said["kafka.api.key"], said["kafka.api.version"], said["client.address"]) == (15, 0, "127.0.0.1")
+    assert (reported["messaging.client.id"], reported["kafka.listener"]) == ("asking", "PLAINTEXT")
+    assert (reported["kafka.api.key"], reported["kafka.api.version"], reported["client.address"]) == (
+        15,
+        0,
+        "127.0.0.1",
+    )
     (made,) = (attributes(one) for one in receiver.spans() if one.name == "CreateTopics")
     assert made["messaging.client.id"] == "making"
     assert "Produce" not in names(receiver)
@@ -101,8 +105,8 @@ def test_a_control_request_leaves_a_span_with_who_asked_by_which_listener(receiv
 
 
 def test_a_receiver_that_is_away_keeps_no_broker_from_stopping() -> None:
-    with Receiver() as gone:
-        endpoint = gone.endpoint
+    with Receiver() as removed:
+        endpoint = removed.endpoint
     with Broker(properties={"opentelemetry.endpoint": endpoint, "opentelemetry.interval.ms": "1"}) as broker:
         with Admin(broker.bootstrap_servers) as admin:
             admin.create_topics(["orders"])

@@ -24,7 +24,7 @@ from tests.support.wire import Wire
 UNKNOWN_TOPIC_OR_PARTITION = 3
 INVALID_REPLICA_ASSIGNMENT = 39
 NO_REASSIGNMENT_IN_PROGRESS = 85
-GONE = 4711
+REMOVED = 4711
 """A broker that there is not."""
 
 Requested = list[tuple[str, list[tuple[int, list[int] | None]]]]
@@ -107,17 +107,17 @@ def test_each_partition_is_refused_by_itself_in_kafkas_words(
     name = create(partitions=6).name
     before = standing(wire, name)
     prefix = "The manual partition assignment includes"
-    lost = f"{prefix} broker {GONE}, but no such broker is registered."
+    lost = f"{prefix} broker {REMOVED}, but no such broker is registered."
     wrong: dict[int, tuple[list[int], str]] = {
         0: ([], f"{prefix} an empty replica list."),
         1: ([node, node], f"{prefix} the broker {node} more than once."),
-        2: ([node, GONE], lost),
-        3: ([GONE, GONE], lost),
+        2: ([node, REMOVED], lost),
+        3: ([REMOVED, REMOVED], lost),
         4: ([-1, node], f"{prefix} broker -1, but no such broker is registered."),
     }
     requested: Requested = [
         (name, [*((index, replicas) for index, (replicas, _) in wrong.items()), (5, [node]), (9, [node])]),
-        ("no-such-topic", [(0, [GONE])]),
+        ("no-such-topic", [(0, [REMOVED])]),
     ]
     assert reassign(wire, requested, version=version) == [
         (
@@ -165,7 +165,7 @@ def test_the_admin_of_kafka_python_reassigns(server: Server, topic: Topic, node:
     admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
     try:
         done = admin.alter_partition_reassignments(requested)
-        lost = admin.alter_partition_reassignments({kafka.TopicPartition(topic.name, 0): [node, GONE]})
+        lost = admin.alter_partition_reassignments({kafka.TopicPartition(topic.name, 0): [node, REMOVED]})
         cancelled = admin.alter_partition_reassignments({kafka.TopicPartition(topic.name, 0): None})
         listed = [admin.list_partition_reassignments(some) for some in (None, {topic.name: [0]})]
     finally:
@@ -179,11 +179,11 @@ def test_the_admin_of_kafka_python_reassigns(server: Server, topic: Topic, node:
 @pytest.mark.java
 def test_the_admin_of_java_reassigns(server: Server, topic: Topic, node: int) -> None:
     programs.kafka_tools()
-    words = ("0", str(node), "0", f"{node},{GONE}", "0", "cancel", "5", str(node))
+    words = ("0", str(node), "0", f"{node},{REMOVED}", "0", "cancel", "5", str(node))
     at = (server.bootstrap_servers, "false", topic.name)
     ran = java.run_java_tool(java.build_client("Reassigner", java_oracle.SOURCES), *at, *words)
     assert ran.returncode == 0, ran.stderr
-    lost = f"The manual partition assignment includes broker {GONE}, but no such broker is registered."
+    lost = f"The manual partition assignment includes broker {REMOVED}, but no such broker is registered."
     assert ran.stdout.splitlines() == [
         "taken",
         f"InvalidReplicaAssignmentException: {lost}",

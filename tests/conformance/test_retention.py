@@ -48,7 +48,7 @@ def append(wire: Wire, topic: str, age_ms: int, size: int = 10) -> None:
     assert produced(wire.query(produce(topic, batch))).error_code == 0
 
 
-def settles(server: Server, topic: str, bases: list[int]) -> None:
+def completes(server: Server, topic: str, bases: list[int]) -> None:
     """Wait until the topic has exactly these segments."""
     wait_until(lambda: segments(server, topic) == bases, within=PATIENCE, what=f"segments {bases} of {topic}")
 
@@ -62,9 +62,9 @@ def test_segments_without_a_young_record_go(server: Server, wire: Wire, create: 
     topic = create(**{"segment.ms": str(DAY_MS), "retention.ms": "-1"}).name
     for age_days in (9.0, 9.5, 9.2, 6.0, 4.0, 2.0):
         append(wire, topic, int(age_days * DAY_MS))
-    settles(server, topic, [0, 3, 4, 5])
+    completes(server, topic, [0, 3, 4, 5])
     assert alter(wire, resource(TOPIC, topic, ("retention.ms", SET, str(5 * DAY_MS))))[0].error_code == 0
-    settles(server, topic, [4, 5])
+    completes(server, topic, [4, 5])
     started(wire, topic, 4)
     assert fetched(wire.query(fetch(topic, 3))).error_code == OFFSET_OUT_OF_RANGE
     assert fetched(wire.query(fetch(topic, 4))).log_start_offset == 4
@@ -75,7 +75,7 @@ def test_an_old_active_segment_rolls_and_goes(server: Server, wire: Wire, create
     for _ in range(3):
         append(wire, topic, 3 * DAY_MS)
     assert alter(wire, resource(TOPIC, topic, ("retention.ms", SET, str(DAY_MS))))[0].error_code == 0
-    settles(server, topic, [3])
+    completes(server, topic, [3])
     started(wire, topic, 3)
     assert offset_of(wire, topic, LATEST) == 3
     append(wire, topic, 0)
@@ -88,13 +88,13 @@ def test_a_log_shrinks_while_it_stays_as_large_as_it_may_be(
     topic = create(**{"segment.bytes": str(1 << 20), "retention.bytes": "-1"}).name
     for _ in range(6):
         append(wire, topic, 0, 600_000)
-    settles(server, topic, [0, 1, 2, 3, 4, 5])
+    completes(server, topic, [0, 1, 2, 3, 4, 5])
     size = (server.log_directory / f"{topic}-0" / f"{0:020}.log").stat().st_size
     limit = ("retention.bytes", SET, str(3 * size + 1))
     assert alter(wire, resource(TOPIC, topic, limit))[0].error_code == 0
-    settles(server, topic, [2, 3, 4, 5])
+    completes(server, topic, [2, 3, 4, 5])
     assert alter(wire, resource(TOPIC, topic, ("retention.bytes", SET, str(3 * size))))[0].error_code == 0
-    settles(server, topic, [3, 4, 5])
+    completes(server, topic, [3, 4, 5])
     started(wire, topic, 3)
 
 
@@ -103,11 +103,11 @@ def test_what_lies_wholly_below_the_log_start_goes(server: Server, wire: Wire, c
     for age_days in (8, 6, 4, 2):
         append(wire, topic, age_days * DAY_MS)
         append(wire, topic, age_days * DAY_MS)
-    settles(server, topic, [0, 2, 4, 6])
+    completes(server, topic, [0, 2, 4, 6])
     assert delete(wire, (topic, 0, 5)) == [(0, 5)]
-    settles(server, topic, [4, 6])
+    completes(server, topic, [4, 6])
     assert delete(wire, (topic, 0, 8)) == [(0, 8)]
-    settles(server, topic, [6])
+    completes(server, topic, [6])
     assert (offset_of(wire, topic, EARLIEST), offset_of(wire, topic, LATEST)) == (8, 8)
 
 
@@ -117,10 +117,10 @@ def test_without_the_policy_to_delete_a_log_is_kept(server: Server, wire: Wire, 
     for age_days in (8, 6, 4):
         append(wire, kept, age_days * DAY_MS)
         append(wire, seen, age_days * DAY_MS)
-    settles(server, seen, [3])
+    completes(server, seen, [3])
     assert segments(server, kept) == [0, 1, 2]
     assert delete(wire, (kept, 0, 2)) == [(0, 2)]
-    settles(server, kept, [2])
+    completes(server, kept, [2])
 
 
 def test_a_compacted_log_is_deleted_from_where_its_policy_says_both(
@@ -149,7 +149,7 @@ def test_files_are_renamed_at_once_and_removed_after_the_delay(
     for name in (topic, brief):
         append(wire, name, 3 * DAY_MS)
         assert alter(wire, resource(TOPIC, name, ("retention.ms", SET, str(DAY_MS))))[0].error_code == 0
-        settles(server, name, [1])
+        completes(server, name, [1])
     assert segments(server, topic, ".log.deleted") == [0]
     assert segments(server, topic, ".index.deleted") in ([0], [])
     assert segments(server, topic, ".timeindex.deleted") == [0]
@@ -166,6 +166,6 @@ def test_an_index_has_its_full_size_until_its_segment_rolls(
     size = {suffix: (directory / f"{0:020}{suffix}").stat().st_size for suffix in (".index", ".timeindex")}
     assert size == {".index": 1000, ".timeindex": 996}
     append(wire, topic, 0)
-    settles(server, topic, [0, 3])
+    completes(server, topic, [0, 3])
     size = {suffix: (directory / f"{0:020}{suffix}").stat().st_size for suffix in (".index", ".timeindex")}
     assert size == {".index": 16, ".timeindex": 12}

@@ -235,7 +235,7 @@ def test_a_node_that_nobody_vouches_for_is_said_and_let_in_with_a_new_certificat
     """The store is read again while the node runs: it needs no restart."""
     broker = next(one for one in cluster.brokers if one != cluster.controller())
     cluster.stop(broker)
-    said = len(cluster.log(broker))
+    reported = len(cluster.log(broker))
     good = certificates.store("node").read_text()
     certificates.write("node", Authority("somebody else"))
     starting = threading.Thread(target=cluster.start, args=(broker,))
@@ -244,9 +244,9 @@ def test_a_node_that_nobody_vouches_for_is_said_and_let_in_with_a_new_certificat
         # A node that has read the store again by now shows the certificate too, and is refused by this one.
         words = ("the broker refused this client's certificate", "the broker's certificate is refused")
         wait_until(
-            lambda: any(one in cluster.log(broker)[said:] for one in words),
+            lambda: any(one in cluster.log(broker)[reported:] for one in words),
             within=60,
-            what=lambda: f"one of {words} in the log: {cluster.log(broker)[said:]}",
+            what=lambda: f"one of {words} in the log: {cluster.log(broker)[reported:]}",
         )
     finally:
         certificates.store("node").write_text(good)
@@ -320,23 +320,23 @@ def test_nodes_sign_in_again_before_their_sessions_end(scram: Scram) -> None:
     produce(scram.client(), "renewed", 1)
     began = {node.node_id: len(scram.log(node.node_id)) for node in scram.local.nodes}
 
-    def said(words: str) -> bool:
+    def reported(words: str) -> bool:
         return any(words in scram.log(node)[at:] for node, at in began.items())
 
     for listener in ("SASL_SSL", "CONTROLLER"):
         words = f"as User:node again by SCRAM-SHA-512 on {listener}"
-        wait_until(lambda words=words: said(words), within=60, what=words)  # type: ignore[misc]
-    assert not said("tried again")
+        wait_until(lambda words=words: reported(words), within=60, what=words)  # type: ignore[misc]
+    assert not reported("tried again")
 
 
 def test_a_node_with_a_wrong_password_is_said(scram: Scram) -> None:
     node = scram.local.node(3)
     scram.local.stop_node(3)
-    text, said = node.settings.read_text(), len(scram.log(3))
+    text, reported = node.settings.read_text(), len(scram.log(3))
     node.settings.write_text(text.replace("node-secret", "wrong"))
     scram.local.process(3).launch()
     words = "authentication by SCRAM-SHA-512 failed: Authentication failed during authentication due to invalid"
-    wait_until(lambda: words in scram.log(3)[said:], within=60, what=words)
+    wait_until(lambda: words in scram.log(3)[reported:], within=60, what=words)
     scram.local.kill_node(3)
     node.settings.write_text(text)
     scram.local.start_nodes([3])

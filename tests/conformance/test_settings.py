@@ -239,7 +239,7 @@ def test_a_key_that_kafka_does_not_know_is_kept_also_for_one_listener() -> None:
 
 def test_a_secret_is_in_no_refusal() -> None:
     words = fault("own", {"ssl.key.password": "hunter2"}), fault("default", {"sasl.jaas.config": "hunter2"})
-    assert all(said and "hunter2" not in said for said in words)
+    assert all(reported and "hunter2" not in reported for reported in words)
 
 
 @pytest.fixture(scope="module")
@@ -254,21 +254,23 @@ def test_the_tables_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
         return [oracle.query(kind, configs=configs).get("fault") for configs in table]
 
     for kind, table in REFUSED:
-        taken = [configs for configs, said in zip(table, faults(kind, table), strict=True) if said is None]
+        taken = [configs for configs, reported in zip(table, faults(kind, table), strict=True) if reported is None]
         assert taken == []
     for kind, table in TAKEN:
-        assert [said for said in faults(kind, table) if said is not None] == []
+        assert [reported for reported in faults(kind, table) if reported is not None] == []
     for kind, configs, why in REFUSED_HERE_ONLY:
         assert faults(kind, [configs]) == [None], why
 
 
 @pytest.mark.java
 def test_the_tables_of_changes_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
-    def said(kind: str, configs: Configs) -> str | None:
+    def reported(kind: str, configs: Configs) -> str | None:
         return oracle.query(kind, configs=configs).get("fault")
 
-    taken = [configs for kind, configs in REFUSED_AS_ALL_CHANGES if said(kind, configs) is None]
-    refused = [(configs, words) for kind, configs in TAKEN_AS_ALL_CHANGES if (words := said(kind, configs)) is not None]
+    taken = [configs for kind, configs in REFUSED_AS_ALL_CHANGES if reported(kind, configs) is None]
+    refused = [
+        (configs, words) for kind, configs in TAKEN_AS_ALL_CHANGES if (words := reported(kind, configs)) is not None
+    ]
     assert (taken, refused) == ([], [])
 
 

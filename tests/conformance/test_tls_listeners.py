@@ -124,7 +124,7 @@ def test_a_client_that_speaks_plaintext_is_said_and_closed(broker: Broker, caplo
         response = b"".join(iter(lambda: plain.recv(64), b""))
     # An alert, and the end.
     assert response[:1] == b"\x15"
-    said(caplog, "what it sent is no TLS")
+    reported(caplog, "what it sent is no TLS")
 
 
 def test_a_client_that_speaks_tls_to_plaintext_is_said_and_closed(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +135,7 @@ def test_a_client_that_speaks_tls_to_plaintext_is_said_and_closed(caplog: pytest
         pytest.raises((ssl.SSLError, ConnectionError)),
     ):
         ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
-    said(caplog, "It begins as TLS does")
+    reported(caplog, "It begins as TLS does")
 
 
 def test_a_certificate_of_the_authority_is_let_in(querying: Broker, trust: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_other_certificates_are_not(
     # In TLS 1.3 a client learns of that with its first read.
     with contextlib.suppress(ssl.SSLError, ConnectionError):
         assert knock(querying, trust, path) == b""
-    said(caplog, why)
+    reported(caplog, why)
 
 
 def test_a_changed_file_is_seen_by_new_connections(trust: Path, tmp_path: Path) -> None:
@@ -200,5 +200,5 @@ def test_a_changed_file_is_seen_by_new_connections(trust: Path, tmp_path: Path) 
             assert len(old.recv(8)) == 8
 
 
-def said(caplog: pytest.LogCaptureFixture, words: str) -> None:
+def reported(caplog: pytest.LogCaptureFixture, words: str) -> None:
     wait_until(lambda: any(words in line for line in caplog.messages), within=60, what=f"the log says {words!r}")

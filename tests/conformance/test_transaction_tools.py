@@ -23,7 +23,7 @@ TOOL = "org.apache.kafka.tools.TransactionsCommand"
 HOUR_MS = 3_600_000
 
 
-def said(server: Server, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+def reported(server: Server, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     """The lines that our command prints; it has to succeed."""
     capsys.readouterr()
     status = main(["transactions", "--bootstrap-server", server.bootstrap_servers, *words])
@@ -58,16 +58,16 @@ def test_what_is_listed_and_described_is_printed_as_kafkas_tool_does(
     ongoing: Transactional, topic: Topic, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listed = ("list", "--transactional-id-pattern", re.escape(ongoing.id))
-    assert said(server, capsys, *listed) == kafkas(server, *listed)
+    assert reported(server, capsys, *listed) == kafkas(server, *listed)
     described = ("describe", "--transactional-id", ongoing.id)
-    ours, theirs = said(server, capsys, *described), kafkas(server, *described)
+    ours, theirs = reported(server, capsys, *described), kafkas(server, *described)
     cells = [[cell.strip() for cell in line.split("\t")] for line in (*ours, *theirs)]
     duration = cells[0].index("TransactionDurationMs")
     for row in cells[1::2]:
         assert int(row.pop(duration)) >= 0
     assert cells[:2] == cells[2:]
     producing = ("describe-producers", "--topic", topic.name, "--partition", "0")
-    ours = said(server, capsys, *producing)
+    ours = reported(server, capsys, *producing)
     assert ours == kafkas(server, *producing)
     assert len(ours) == 2
     assert ongoing.end(committed=True) == OK
@@ -98,7 +98,7 @@ def test_admin_finds_a_transaction_by_every_filter(ongoing: Transactional, topic
 def test_a_producer_that_is_fenced_writes_no_more_and_its_transaction_is_aborted(
     ongoing: Transactional, topic: Topic, server: Server, admin: Admin, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(server, capsys, "force-terminate", "--transactional-id", ongoing.id) == []
+    assert reported(server, capsys, "force-terminate", "--transactional-id", ongoing.id) == []
     assert ongoing.write(topic.name).error_code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
     assert admin.describe_transactions([ongoing.id])[ongoing.id].state in ("Empty", "CompleteAbort")
     fenced = admin.fence_producers([ongoing.id])[ongoing.id]
@@ -148,19 +148,19 @@ def test_a_hanging_transaction_is_found_and_aborted(topic_name: str, capsys: pyt
         for producer in (hanging, fine):
             wait_until(partial(writes, producer, hour_ago), within=60, what="the leader knows that it leads")
         search = ("find-hanging", "--topic", topic_name)
-        ours = said(server, capsys, *search)
+        ours = reported(server, capsys, *search)
         assert ours == kafkas(server, *search)
         assert [line.split("\t")[2].strip() for line in ours] == ["ProducerId", str(hanging.producer_id)]
-        assert len(said(server, capsys, *search, "--max-transaction-timeout", "90")) == 1
-        assert len(said(server, capsys, "find-hanging", "--broker-id", "1")) == 2
+        assert len(reported(server, capsys, *search, "--max-transaction-timeout", "90")) == 1
+        assert len(reported(server, capsys, "find-hanging", "--broker-id", "1")) == 2
 
         place = ("--topic", topic_name, "--partition", "0")
         assert main(
             ["transactions", "--bootstrap-server", server.bootstrap_servers, "abort", *place, "--start-offset", "7"]
         )
         assert "starting at offset 7" in capsys.readouterr().err
-        said(server, capsys, "abort", *place, "--start-offset", "0")
-        assert len(said(server, capsys, *search)) == 1
+        reported(server, capsys, "abort", *place, "--start-offset", "0")
+        assert len(reported(server, capsys, *search)) == 1
         assert fine.end(committed=True) == OK
         fine.wait_for("CompleteCommit")
         ends = admin.list_offsets({TopicPartition(topic_name, 0): -1}, read_committed=True)

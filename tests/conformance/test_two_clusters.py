@@ -369,8 +369,8 @@ def test_reassignments(changed_alike: Alike, topic: str, tmp_path: Path) -> None
         path.write_text(json.dumps({"version": 1, "partitions": parts}))
         return str(path)
 
-    def settled() -> bool:
-        return all(is_settled(cluster) for cluster in changed_alike.clusters.both())
+    def completed() -> bool:
+        return all(is_completed(cluster) for cluster in changed_alike.clusters.both())
 
     throttled = ("--throttle", "100000000", "--replica-alter-log-dirs-throttle", "100000000")
     plans = ((plan("fewer.json", {0: [2, 1]}), throttled), (plan("back.json", {0: ASSIGNED[0]}), ()))
@@ -378,7 +378,7 @@ def test_reassignments(changed_alike: Alike, topic: str, tmp_path: Path) -> None
         named = ("--reassignment-json-file", file)
         assert changed_alike("reassign-partitions", "--execute", *named, *limits).status == 0
         assert changed_alike("reassign-partitions", "--execute", "--additional", *named, *limits).status == 0
-        wait_until(settled, within=_WITHIN_S, what="the reassignments are complete")
+        wait_until(completed, within=_WITHIN_S, what="the reassignments are complete")
         assert "is completed" in "".join(changed_alike("reassign-partitions", "--verify", *named).lines)
         changed_alike("reassign-partitions", "--list")
         changed_alike("topics", "--describe", "--topic", topic)
@@ -404,7 +404,7 @@ def test_a_plan_that_is_proposed(alike: Alike, topic: str, tmp_path: Path) -> No
     assert alike("reassign-partitions", *named, "1,2,3", "--disable-rack-aware", only=counted).status == 0
 
 
-def is_settled(cluster: ClusterPeer) -> bool:
+def is_completed(cluster: ClusterPeer) -> bool:
     with Admin(cluster.bootstrap_servers) as admin:
         return not admin.list_partition_reassignments() and replicas_are_in_sync(cluster)
 

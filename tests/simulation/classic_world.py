@@ -20,7 +20,7 @@ from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.runtime.errors import NotCoordinatorError
 from pybroker.coordinator.runtime.machine import Loaded
-from pybroker.machine.machine import Parked, Timer
+from pybroker.machine.machine import Delayed, Timer
 from pybroker.machine.runner import RETRY_MS
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest
@@ -51,7 +51,7 @@ class Coordinator:
         self.machine = GroupMachine(SETTINGS)
         self.log: list[GroupRecord] = []
         self.timers: dict[Any, Timer] = {}
-        self.parked: dict[Any, Callable[[Any], None]] = {}
+        self.delayed: dict[Any, Callable[[Any], None]] = {}
         self.generation = 0
         # What was acknowledged: partition to offset.
         self.acknowledged: dict[int, int] = {}
@@ -80,13 +80,13 @@ class Coordinator:
         self.log += [record for record in outcome.records if type(record) is GroupRecord]
         for timer in outcome.timers:
             self.set(timer)
-        if type(outcome.reply) is Parked:
+        if type(outcome.reply) is Delayed:
             if on_reply is not None:
-                self.parked[outcome.reply.key] = on_reply
+                self.delayed[outcome.reply.key] = on_reply
         elif on_reply is not None:
             on_reply(outcome.reply)
         for key, reply in outcome.responses:
-            waiting = self.parked.pop(key, None)
+            waiting = self.delayed.pop(key, None)
             if waiting is not None:
                 waiting(reply)
         self.check()
@@ -110,12 +110,12 @@ class Coordinator:
         for record in self.log:
             self.machine.apply(record)
         assert self.machine.state.offsets(GROUP) == before.offsets(GROUP), "a committed offset is lost"
-        parked, self.parked, self.timers = self.parked, {}, {}
+        delayed, self.delayed, self.timers = self.delayed, {}, {}
         group = self.machine.state.group(GROUP)
         # A generation that did not come to rest was never written, so the next coordinator counts it again.
         self.generation = group.generation if isinstance(group, ClassicGroup) else 0
         self.take(Loaded(), None)
-        for on_reply in parked.values():
+        for on_reply in delayed.values():
             on_reply(NotCoordinatorError.code)
 
     def check(self) -> None:
@@ -132,7 +132,7 @@ class Coordinator:
             assert group.leader in group.members
         else:
             assert (not group.members) == (group.state is ClassicState.EMPTY) or group.state is not ClassicState.EMPTY
-        waiting = [key[2] for key in self.parked if key[0] == "join"]
+        waiting = [key[2] for key in self.delayed if key[0] == "join"]
         assert all(group.members[member].awaiting_join for member in waiting if member in group.members)
         committed = self.machine.state.offsets(GROUP)
         for partition, offset in self.acknowledged.items():

@@ -38,7 +38,7 @@ class Schedule:
         """Let everything happen that the seed has, then peace."""
         for number in range(self.steps):
             self._happen(number)
-        self._settle()
+        self._complete()
         self._check_rest()
         self._check_log()
 
@@ -100,7 +100,7 @@ class Schedule:
                     reader = readers.setdefault(partition, client.member_id)
                     assert reader == client.member_id, f"{reader} and {client.member_id} both read {partition}"
 
-    def _settle(self) -> None:
+    def _complete(self) -> None:
         """Have everybody heartbeat in peace, until the lost ones' sessions are over and nothing changes any more."""
         world, clients = self.world, self.clients
         world.mishaps = False
@@ -129,8 +129,8 @@ class Schedule:
 
     def _is_quiet(self) -> bool:
         group = self.world.group
-        settled = group is None or group.state_name == ("Stable" if self.clients else "Empty")
-        return settled and all(client.is_at_rest for client in self.clients)
+        completed = group is None or group.state_name == ("Stable" if self.clients else "Empty")
+        return completed and all(client.is_at_rest for client in self.clients)
 
     def _check_rest(self) -> None:
         world, clients, group = self.world, self.clients, self.world.group

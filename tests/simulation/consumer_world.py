@@ -20,7 +20,7 @@ from pybroker.coordinator.group.settings import GroupSettings
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError
 from pybroker.coordinator.runtime.machine import Loaded
-from pybroker.machine.machine import Parked, Timer
+from pybroker.machine.machine import Delayed, Timer
 from pybroker.machine.runner import RETRY_MS
 from pybroker.protocol.errors import ErrorCode
 from tests.simulation.consumer_invariants import Invariants
@@ -75,7 +75,7 @@ class World:
         self.timers: dict[Hashable, Timer] = {}
         # Invariant: no timer is due before it.
         self._earliest = 10**15
-        self.parked: dict[Hashable, Callable[[Any], None]] = {}
+        self.delayed: dict[Hashable, Callable[[Any], None]] = {}
         # How often something has changed: the group, or what a client reads.
         self.changes = 0
         # Members that were taken out and may not know it yet.
@@ -101,12 +101,12 @@ class World:
         for timer in outcome.timers:
             self._set(timer)
         reply = outcome.reply
-        if isinstance(reply, Parked):
+        if isinstance(reply, Delayed):
             assert on_reply is not None
-            self.parked[reply.key] = on_reply
+            self.delayed[reply.key] = on_reply
             reply = None
         for key, response in outcome.responses:
-            waiting = self.parked.pop(key, None)
+            waiting = self.delayed.pop(key, None)
             if waiting is not None:
                 self.changes += 1
                 waiting(response)
@@ -168,11 +168,11 @@ class World:
         if isinstance(before, ConsumerGroup) or isinstance(self.group, ConsumerGroup):
             assert self.group == before, "replaying the records does not give the group"
         elif before is not None:
-            gone = before.members if self.group is None else before.members.keys() - self.group.members.keys()
-            self.fenced.update(gone)
-        parked, self.parked, self.timers = self.parked, {}, {}
+            removed = before.members if self.group is None else before.members.keys() - self.group.members.keys()
+            self.fenced.update(removed)
+        delayed, self.delayed, self.timers = self.delayed, {}, {}
         self.submit(Loaded())
-        for on_reply in parked.values():
+        for on_reply in delayed.values():
             on_reply(Refusal(ErrorCode.NOT_COORDINATOR))
 
     def reloaded(self) -> GroupMachine:

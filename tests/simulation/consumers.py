@@ -87,7 +87,7 @@ class Consumer:
         self.regex: str | None = None
         self.owned: Partitions = set()
         self.is_set: Partitions | None = None
-        self.says_all = True
+        self.reports_all = True
         # What it had and the epoch that it was in, before it had what it has.
         self.was: tuple[int, Partitions] = (0, set())
 
@@ -99,7 +99,7 @@ class Consumer:
     @property
     def is_at_rest(self) -> bool:
         """Whether it has done all that it was asked to."""
-        return self.epoch > 0 and self.is_set == self.owned and not self.says_all
+        return self.epoch > 0 and self.is_set == self.owned and not self.reports_all
 
     def is_fenced(self, group: ConsumerGroup) -> bool:
         """Return whether the coordinator has given up on it, and what it has may be another's."""
@@ -112,14 +112,14 @@ class Consumer:
         self.names, self.regex = random.choice(
             [(["a"], None), (["b"], None), (["a", "b"], None), ([], "[ab]"), ([], "c.*|a"), (["b"], "a")]
         )
-        self.says_all = True
+        self.reports_all = True
 
     def step(self, *, slow: bool = False, loses_response: bool = False) -> None:
         """Do what there is to do, and heartbeat."""
         if self.epoch and self.is_set is not None and self.is_set != self.owned and not slow:
             self.was = self.epoch, self.owned
             self.owned = set(self.is_set)
-            self.says_all = True
+            self.reports_all = True
             self.world.changes += 1
         try:
             reply = self.world.submit(self._request(self.epoch))
@@ -128,7 +128,7 @@ class Consumer:
         except _BEGIN_ANEW:
             self._begin_anew()
             return
-        self.says_all = loses_response
+        self.reports_all = loses_response
         if loses_response:
             return
         assert reply.member_epoch >= self.epoch
@@ -173,13 +173,13 @@ class Consumer:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.owned, self.is_set, self.epoch, self.says_all = set(), None, 0, True
+        self.owned, self.is_set, self.epoch, self.reports_all = set(), None, 0, True
 
     def _request(self, epoch: int) -> ConsumerHeartbeat:
         by_topic: dict[bytes, list[int]] = {}
         for name, partition in sorted(self.owned):
             by_topic.setdefault(self.world.topics.by_name[name].topic_id, []).append(partition)
-        all_of_it = self.says_all or epoch == 0
+        all_of_it = self.reports_all or epoch == 0
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
             member_id=self.member_id,

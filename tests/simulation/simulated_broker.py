@@ -328,8 +328,8 @@ class SimulatedBroker:
 class SimulatedLog:
     """A `PartitionLog` of the coordinator runtime."""
 
-    def __init__(self, broker: SimulatedBroker, partition: Partition, settled: Callable[[int], None]) -> None:
-        self._broker, self._partition, self._settled = broker, partition, settled
+    def __init__(self, broker: SimulatedBroker, partition: Partition, completed: Callable[[int], None]) -> None:
+        self._broker, self._partition, self._completed = broker, partition, completed
         self._epoch = partition.leader_epoch
         self._tickets: list[tuple[int, int]] = []
         self.max_batch_bytes = 1 << 20
@@ -393,10 +393,10 @@ class SimulatedLog:
             raise NotLeaderError("the leader epoch is over")
         self._broker.touch()
 
-    def has_settled(self, end_offset: int) -> bool:
-        return self._broker.plane.has_settled(self._partition, self._epoch, end_offset)
+    def has_completed(self, end_offset: int) -> bool:
+        return self._broker.plane.has_completed(self._partition, self._epoch, end_offset)
 
-    def settle(self, end_offset: int, ticket: int) -> None:
+    def complete(self, end_offset: int, ticket: int) -> None:
         self._tickets.append((end_offset, ticket))
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -405,10 +405,10 @@ class SimulatedLog:
     def look(self) -> None:
         """Report what is settled, and what will not be."""
         is_over = self._partition.role != "leader" or self._partition.leader_epoch != self._epoch
-        ready = [one for one in self._tickets if is_over or self.has_settled(one[0])]
+        ready = [one for one in self._tickets if is_over or self.has_completed(one[0])]
         self._tickets = [one for one in self._tickets if one not in ready]
         for _, ticket in ready:
-            self._settled(ticket)
+            self._completed(ticket)
 
 
 def every(broker: SimulatedBroker, keys: Sequence[Key]) -> list[Any]:

@@ -305,20 +305,20 @@ class SimulatedNode:
         return await self.groups.submit(request.group_id, FetchOffsets(request, require_stable=True))
 
     def _open_log(self, index: int) -> Any:
-        return self.open_log(OFFSETS_TOPIC, index, self.groups.append_settled)
+        return self.open_log(OFFSETS_TOPIC, index, self.groups.append_completed)
 
-    def open_log(self, topic: str, index: int, settled: Callable[[int], None]) -> Any:
-        """The log of a coordinator's partition, None where this broker does not lead it; `settled` is called later."""
+    def open_log(self, topic: str, index: int, completed: Callable[[int], None]) -> Any:
+        """The log of a coordinator's partition, None unless this broker leads it; `completed` is called later."""
         partition = self._find_newest(topic, index)
         if partition is None or partition.role != "leader":
             return None
-        log = SimulatedLog(self.broker, partition, lambda ticket: self._settled(settled, ticket))
+        log = SimulatedLog(self.broker, partition, lambda ticket: self._completed(completed, ticket))
         self._logs.append(log)
         return log
 
-    def _settled(self, settled: Callable[[int], None], ticket: int) -> None:
+    def _completed(self, completed: Callable[[int], None], ticket: int) -> None:
         # The event goes through the queue of the data plane, and the loop comes to it later.
-        self.loop.call_later(self.random.uniform(0.0, 0.01), settled, ticket)
+        self.loop.call_later(self.random.uniform(0.0, 0.01), completed, ticket)
 
     def _find_newest(self, topic: str, index: int) -> Any:
         image = self._newest.topics.by_name.get(topic)

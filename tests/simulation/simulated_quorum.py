@@ -57,7 +57,7 @@ class SimulatedPeers:
     def reaches(self, voter: int) -> bool:
         return bool(self._node.network.reaches(self._node.number, voter))
 
-    def update(self, addresses: Mapping[int, PeerAddress], *, says_where: bool = False) -> None:
+    def update(self, addresses: Mapping[int, PeerAddress], *, locates: bool = False) -> None:
         """The ways are there."""
 
     def address(self, key: int) -> PeerAddress:

@@ -115,7 +115,7 @@ class NodeTransactions:
         self.coordinator = TransactionCoordinator(
             SETTINGS,
             RuntimeSettings(node_id=node.number, partitions=1, commit_timeout_ms=1000, load_bytes=1 << 16),
-            open_log=lambda index: node.open_log(STATE_TOPIC, index, self.commits.append_settled),
+            open_log=lambda index: node.open_log(STATE_TOPIC, index, self.commits.append_completed),
             commits=self.commits,
             fresh_ids=FreshIds(take=node.world.next_producer_id, take_after_refill=self._never),
             query_broker=self._query_markers,
@@ -316,7 +316,7 @@ class NodeTransactions:
         while node.loop.time() < until:
             if partition.role != "leader" or partition.leader_epoch != epoch:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if broker.plane.has_settled(partition, epoch, end):
+            if broker.plane.has_completed(partition, epoch, end):
                 return ErrorCode.NONE
             await asyncio.sleep(_POLL_INTERVAL_S)
         return ErrorCode.REQUEST_TIMED_OUT

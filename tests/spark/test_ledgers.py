@@ -66,13 +66,13 @@ def test_ledgers_are_listed_with_what_is_done_and_begun(servers: str, capsys: py
 
 
 def test_those_of_checkpoints_that_exist_stay(servers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, gone, half = write(servers, Done(1)), write(servers, Done(1)), write(servers, Done(1), Begun(2, 0, 1, 0))
+    kept, removed, half = write(servers, Done(1)), write(servers, Done(1)), write(servers, Done(1), Begun(2, 0, 1, 0))
     (tmp_path / "orders" / "state").mkdir(parents=True)
     (tmp_path / "orders" / "metadata").write_text(json.dumps({"id": kept}))
     (tmp_path / "orders" / "state" / "metadata").write_text("v1\nno JSON")
     assert run(servers, "--checkpoints", tmp_path, "--delete") == 0
     out, err = capsys.readouterr()
-    assert out == f"deleted {PREFIX}{gone}\n"
+    assert out == f"deleted {PREFIX}{removed}\n"
     assert err == f"{PREFIX}{half} stays: batch 2 is begun and not done; name it by --query to delete it\n"
     assert there(servers) == {kept, half}
     assert run(servers, "--query", half, "--delete") == 0

@@ -146,10 +146,10 @@ def test_more_tasks_than_clients_are_not_asked_for(tmp_path: Path) -> None:
         (("[[steps]]", "[[steps"), "no TOML: "),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_named_with_its_place(change: tuple[str, str], reported: str, tmp_path: Path) -> None:
     text = WHOLE.replace(*change, 1) if change[0] != "[[topics]]" else WHOLE.replace(*change)
     assert text != WHOLE
-    with pytest.raises(ScenarioError, match=said) as refusal:
+    with pytest.raises(ScenarioError, match=reported) as refusal:
         read_scenario(scenario_file(tmp_path, text))
     assert str(refusal.value).startswith(str(tmp_path / "mix.toml"))
 

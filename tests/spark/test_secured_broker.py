@@ -150,13 +150,13 @@ def test_batches_and_streams_are_read_and_written_without_telling_secrets(
 
 def test_what_fails_says_why_and_no_secret(spark: SparkSession, secured: Secured, logged: Path) -> None:
     read = secured.options(subscribe=TOPIC)
-    for wrong, said in (
+    for wrong, reported in (
         ({"kafka.sasl.jaas.config": read["kafka.sasl.jaas.config"].replace(GOOD, BAD)}, "SCRAM-SHA-512"),
         ({"kafka.ssl.keystore.certificate.chain": "none"}, "ssl.* settings: certificates: the text has no"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),
     ):
         failure = failure_of({**read, **wrong}, spark)
-        assert said in failure
+        assert reported in failure
         assert secured.hides(failure)
     assert secured.hides(logged.read_text())
 

@@ -263,8 +263,8 @@ def test_a_deleted_topic_is_a_loss_that_names_partition_and_offset(broker: Broke
     fill(broker, topic, [5, 3])
     start = {topic: {"0": 4, "1": 3}}
     admin.delete_topics([topic])
-    gone = f"topic '{topic}' partition 0 at offset 4, topic '{topic}' partition 1 at offset 3: gone, deleted"
-    with pytest.raises(DataLossError, match=gone):
+    removed = f"topic '{topic}' partition 0 at offset 4, topic '{topic}' partition 1 at offset 3: gone, deleted"
+    with pytest.raises(DataLossError, match=removed):
         stream(broker, subscribe=topic).latestOffset(start, ReadAllAvailable())
     lenient = stream(broker, subscribe=topic, failOnDataLoss="false")
     assert lenient.latestOffset(start, ReadAllAvailable()) == {}

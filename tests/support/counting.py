@@ -12,7 +12,7 @@ from pybroker.coordinator.runtime.kind import CoordinatorKind, RuntimeSettings
 from pybroker.coordinator.runtime.log import Chunk, Fault
 from pybroker.coordinator.runtime.machine import Loaded
 from pybroker.coordinator.runtime.service import CoordinatorRuntime
-from pybroker.machine.machine import Outcome, Parked, Timer
+from pybroker.machine.machine import Delayed, Outcome, Timer
 from pybroker.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage, TopicImage, TopicsImage
 from pybroker.storage.errors import BatchTooLargeError
 
@@ -64,7 +64,7 @@ class CountingMachine:
             case Total():
                 return Outcome((), self.total)
             case Wait():
-                return Outcome((), Parked("waits"))
+                return Outcome((), Delayed("waits"))
         raise ValueError(f"{event!r} is no event")
 
     def apply(self, record: int) -> None:
@@ -147,10 +147,10 @@ class MemoryLog:
             self.written.append(len(self.written).to_bytes(8) + batches[at + 8 : at + RECORD])
         return first, len(self.written) - 1
 
-    def has_settled(self, end_offset: int) -> bool:
+    def has_completed(self, end_offset: int) -> bool:
         return self.synced is None or self.synced >= end_offset
 
-    def settle(self, _end_offset: int, ticket: int) -> None:
+    def complete(self, _end_offset: int, ticket: int) -> None:
         self.tickets.append(ticket)
 
     def read(self, offset: int, max_bytes: int) -> bytes:

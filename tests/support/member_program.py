@@ -19,7 +19,7 @@ SESSION_MS, HEARTBEAT_MS = 6_000, 300
 _ending: list[int] = []
 
 
-def say(what: str, partitions: Iterable[int]) -> None:
+def report(what: str, partitions: Iterable[int]) -> None:
     """Print one line about partitions."""
     listed = ",".join(map(str, sorted(partitions)))
     if listed:
@@ -37,10 +37,10 @@ def pybroker_classic(servers: str, topic: str, group: str, **more: Any) -> None:
 
     class Listener(RebalanceListener):
         def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-            say("-", (p.partition for p in partitions))
+            report("-", (p.partition for p in partitions))
 
         def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-            say("+", (p.partition for p in partitions))
+            report("+", (p.partition for p in partitions))
 
     properties = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, **more}
     with Consumer(servers, properties) as consumer:
@@ -80,7 +80,7 @@ def confluent(servers: str, topic: str, group: str, protocol: str = "classic") -
     consumer = confluent_kafka.Consumer(settings)
 
     def printer(what: str) -> Callable[[Any, Any], None]:
-        return lambda _consumer, partitions: say(what, (p.partition for p in partitions))
+        return lambda _consumer, partitions: report(what, (p.partition for p in partitions))
 
     consumer.subscribe([topic], on_assign=printer("+"), on_revoke=printer("-"), on_lost=printer("-"))
     while not _ending:
@@ -106,10 +106,10 @@ def kafka_python(servers: str, topic: str, group: str) -> None:
 
     class Listener(kafka.ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked: Any) -> None:
-            say("-", (p.partition for p in revoked))
+            report("-", (p.partition for p in revoked))
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            say("+", (p.partition for p in assigned))
+            report("+", (p.partition for p in assigned))
 
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=servers,
@@ -141,10 +141,10 @@ async def _aiokafka(servers: str, topic: str, group: str) -> None:
 
     class Listener(aiokafka.ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked: Any) -> None:
-            say("-", (p.partition for p in revoked))
+            report("-", (p.partition for p in revoked))
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            say("+", (p.partition for p in assigned))
+            report("+", (p.partition for p in assigned))
 
     consumer = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=servers,
@@ -165,7 +165,7 @@ async def _aiokafka(servers: str, topic: str, group: str) -> None:
                 await consumer.commit()
             except KafkaError:
                 continue
-    say("-", (p.partition for p in consumer.assignment()))  # stop() does not call the listener
+    report("-", (p.partition for p in consumer.assignment()))  # stop() does not call the listener
     await consumer.stop()
 
 

@@ -23,10 +23,10 @@ class MemoryLog:
     def high_watermark(self) -> int:
         return self.log_end_offset
 
-    def has_settled(self, end_offset: int) -> bool:
+    def has_completed(self, end_offset: int) -> bool:
         return end_offset <= self.log_end_offset
 
-    def settle(self, _end_offset: int, _ticket: int) -> None:
+    def complete(self, _end_offset: int, _ticket: int) -> None:
         raise AssertionError("what is appended is settled at once")
 
     def append(self, batches: bytes, _now_ms: int) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class Stage:
         self.ids = itertools.count(1)
         self.epochs = itertools.count(OFFSET_OF_EPOCHS)
 
-    def say(self, command: str) -> str:
+    def report(self, command: str) -> str:
         name, *words = shlex.split(command.replace(";", " ; "))
         if name == "wait":
             self.now += int(words[0])
@@ -318,4 +318,4 @@ def show_value(value: Any) -> str:
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("cluster_*.txt")), ids=lambda path: path.stem)
 def test_the_cluster_machine_answers_as_written(path: Path, request: pytest.FixtureRequest) -> None:
-    check_transcript(path, Stage().say, rewrite=request.config.getoption("--rewrite"))
+    check_transcript(path, Stage().report, rewrite=request.config.getoption("--rewrite"))

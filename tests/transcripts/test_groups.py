@@ -25,7 +25,7 @@ from pybroker.coordinator.group.errors import GroupError
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.runtime.machine import Loaded
-from pybroker.machine.machine import Outcome, Parked, Timer
+from pybroker.machine.machine import Delayed, Outcome, Timer
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.heartbeat import HeartbeatRequest
 from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -61,7 +61,7 @@ class Stage:
         self.now = 0
         self.ids = itertools.count(1)
 
-    def say(self, command: str) -> str:
+    def report(self, command: str) -> str:
         name, *words = shlex.split(command)
         values = dict(word.split("=", 1) for word in words if "=" in word)
         bare = [word for word in words if "=" not in word]
@@ -77,7 +77,7 @@ class Stage:
             return
         for record in outcome.records:
             self.machine.apply(record)
-        if isinstance(outcome.reply, Parked):
+        if isinstance(outcome.reply, Delayed):
             yield "(waits)"
         elif outcome.reply is not None:
             yield show(outcome.reply)
@@ -267,4 +267,4 @@ def show_record(record: GroupRecord) -> str:
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("groups_*.txt")), ids=lambda path: path.stem)
 def test_the_group_machine_answers_as_written(path: Path, request: pytest.FixtureRequest) -> None:
-    check_transcript(path, Stage().say, rewrite=request.config.getoption("--rewrite"))
+    check_transcript(path, Stage().report, rewrite=request.config.getoption("--rewrite"))

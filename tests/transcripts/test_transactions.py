@@ -58,7 +58,7 @@ class Stage:
         self.now = 0
         self.ids = itertools.count()
 
-    def say(self, command: str) -> str:
+    def report(self, command: str) -> str:
         name, *words = shlex.split(command)
         values = dict(word.split("=", 1) for word in words if "=" in word)
         bare = [word for word in words if "=" not in word]
@@ -222,4 +222,4 @@ def show(found: TransactionMetadata) -> str:
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("transactions_*.txt")), ids=lambda path: path.stem)
 def test_the_transaction_machine_answers_as_written(path: Path, request: pytest.FixtureRequest) -> None:
-    check_transcript(path, Stage().say, rewrite=request.config.getoption("--rewrite"))
+    check_transcript(path, Stage().report, rewrite=request.config.getoption("--rewrite"))

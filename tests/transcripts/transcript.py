@@ -12,7 +12,7 @@ from pathlib import Path
 RULE = "----"
 
 
-def play(script: str, say: Callable[[str], str]) -> str:
+def play(script: str, report: Callable[[str], str]) -> str:
     """Say every command of a transcript and return the transcript of what happened."""
     paragraphs = []
     for paragraph in script.strip().split("\n\n"):
@@ -20,14 +20,14 @@ def play(script: str, say: Callable[[str], str]) -> str:
             paragraphs.append(paragraph)
         else:
             command = paragraph.split(f"\n{RULE}")[0].strip()
-            paragraphs.append("\n".join([command, RULE, *say(command).splitlines()]))
+            paragraphs.append("\n".join([command, RULE, *report(command).splitlines()]))
     return "\n\n".join(paragraphs) + "\n"
 
 
-def check_transcript(path: Path, say: Callable[[str], str], *, rewrite: bool) -> None:
+def check_transcript(path: Path, report: Callable[[str], str], *, rewrite: bool) -> None:
     """Compare a transcript with what happens, or write it anew."""
     script = path.read_text(encoding="utf-8")
-    happened = play(script, say)
+    happened = play(script, report)
     if rewrite:
         path.write_text(happened, encoding="utf-8")
         return

@@ -17,7 +17,7 @@ fn connection(quotas: &Quotas, limits: &ClientLimits) -> Metering {
     let (mut metering, identity) =
         (Metering::default(), Identity { kind: "User".into(), name: "alice".to_owned().into() });
     if !metering.knows(quotas, &identity, CLIENT_ID, 0) {
-        metering.said(quotas, quotas.version(), limits, 0);
+        metering.reported(quotas, quotas.version(), limits, 0);
     }
     metering
 }

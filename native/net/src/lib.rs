@@ -24,8 +24,8 @@ mod scheduling;
 mod transport;
 
 pub use accepting::connection_limits::{ConnectionLimits, ListenerLimits, Windows};
+pub use accepting::connection_slots::ListenerCounts;
 pub use accepting::listener::ListenError;
-pub use accepting::room::ListenerCounts;
 pub use connection::identity::Identity;
 pub use data_plane::DataPlane;
 pub use data_plane::api_versions::Software;
@@ -40,7 +40,7 @@ pub use data_plane::simulation::{Served, SimulatedDataPlane};
 pub use delayed_operations::interception::Decision;
 pub use delayed_operations::markers::AppendedMarkers;
 pub use delayed_operations::verification::{TransactionQuery, Verified};
-pub use hot_path::{FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Verdict, Who};
+pub use hot_path::{Authorization, FETCH_VERSIONS, PRODUCE_VERSIONS, Right, Rights, Who};
 pub use measures::counters::{ApiCounters, CountersSnapshot, ProcessorCounters, WorkCounters};
 pub use measures::partition_states::PartitionState;
 pub use measures::times::{PhaseTimes, TimesOfKind, bounds_us};

@@ -51,7 +51,7 @@ struct Disk {
     /// The voters as of the snapshot.
     base: Voters,
     /// The last change of voters known to be committed.
-    settled: u64,
+    completed: u64,
     log: Vec<Entry>,
     /// The last acknowledged entry; `metadata-log-position` in Python.
     acknowledged: Position,
@@ -99,14 +99,14 @@ impl Disk {
     fn voters(&self, own: i64) -> (Voters, u64) {
         let changes = self.log.iter().filter_map(|entry| Some((entry.index, Voters::of(&entry.payload)?)));
         let changes: Vec<(u64, Voters)> = changes.collect();
-        let known = changes.iter().filter(|(index, _)| *index <= self.settled).count();
-        let mut settled = known.max(changes.len().saturating_sub(1));
+        let known = changes.iter().filter(|(index, _)| *index <= self.completed).count();
+        let mut completed = known.max(changes.len().saturating_sub(1));
         let after = |count: usize| if count == 0 { self.base.clone() } else { changes[count - 1].1.clone() };
-        if settled < changes.len() && after(settled).nodes == [own] {
-            settled += 1;
+        if completed < changes.len() && after(completed).nodes == [own] {
+            completed += 1;
         }
-        let index = if settled == 0 { self.before().index } else { changes[settled - 1].0 };
-        (after(settled), index)
+        let index = if completed == 0 { self.before().index } else { changes[completed - 1].0 };
+        (after(completed), index)
     }
 
     fn restored(&self, own: i64) -> Restored {
@@ -153,7 +153,7 @@ struct Node {
     /// The current voters.
     voters: Voters,
     /// The last applied change of voters, until it is on the disk.
-    settled: u64,
+    completed: u64,
 }
 
 struct Cluster {
@@ -192,7 +192,7 @@ impl Cluster {
                 unwritten: vec![],
                 offered: None,
                 voters: voters.clone(),
-                settled: 0,
+                completed: 0,
             })
             .collect();
         let (named, leaders) = (BTreeMap::new(), BTreeMap::new());
@@ -288,7 +288,7 @@ impl Cluster {
             }
         }
         if node.unwritten.is_empty() {
-            node.disk.settled = node.settled;
+            node.disk.completed = node.completed;
         }
     }
 
@@ -322,7 +322,7 @@ impl Cluster {
             let own = voter_settings(voters.key(id), &voters.keys());
             let settings = QuorumSettings { is_open: voters.named, ..own };
             node.quorum = Some(Quorum::new(&settings, node.disk.restored(id)).unwrap());
-            (node.voters, node.settled) = (voters, node.disk.settled);
+            (node.voters, node.completed) = (voters, node.disk.completed);
         }
     }
 
@@ -367,7 +367,7 @@ impl Cluster {
             quorum.rename(&renamed);
         }
         quorum.change_voters(&after.keys()).unwrap();
-        (node.voters, node.settled) = (after, entry.index);
+        (node.voters, node.completed) = (after, entry.index);
         self.changed += usize::from(entry.index as usize > self.committed.len());
     }
 

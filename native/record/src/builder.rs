@@ -76,7 +76,7 @@ impl BatchBuilder {
         if self.end + size > limit || self.count == i32::MAX {
             return None;
         }
-        self.make_room(size);
+        self.make_space(size);
         let bytes = &mut self.bytes[..];
         let at = write_unsigned(bytes, self.end, zigzag(body as i64));
         bytes[at] = 0;
@@ -98,7 +98,7 @@ impl BatchBuilder {
 
     /// Ensures capacity for `size` more bytes, and for the extra bytes that writing a varint may touch.
     #[inline(always)]
-    fn make_room(&mut self, size: usize) {
+    fn make_space(&mut self, size: usize) {
         if self.end + size + SLACK > self.mark {
             self.pass_mark(self.end + size + SLACK);
         }

@@ -40,23 +40,23 @@ pub(super) const SLACK: usize = MAX_VARLONG;
 /// Writes an unsigned varint at `at`. Returns the end. `bytes` must reach at least [`SLACK`] beyond `at`.
 #[inline(always)]
 pub(super) fn write_unsigned(bytes: &mut [u8], at: usize, mut value: u64) -> usize {
-    let room = &mut bytes[at..at + SLACK];
+    let capacity = &mut bytes[at..at + SLACK];
     if value < 0x80 {
-        room[0] = value as u8;
+        capacity[0] = value as u8;
         return at + 1;
     }
     if value < 0x4000 {
-        room[0] = value as u8 | 0x80;
-        room[1] = (value >> 7) as u8;
+        capacity[0] = value as u8 | 0x80;
+        capacity[1] = (value >> 7) as u8;
         return at + 2;
     }
     let mut len = 0;
     while value >= 0x80 && len < MAX_VARLONG - 1 {
-        room[len] = value as u8 | 0x80;
+        capacity[len] = value as u8 | 0x80;
         value >>= 7;
         len += 1;
     }
-    room[len] = value as u8;
+    capacity[len] = value as u8;
     at + len + 1
 }
 

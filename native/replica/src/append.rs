@@ -160,7 +160,7 @@ impl Partition {
         let check = TransactionCheck::Unchecked;
         let append = |epoch| self.log.append_as_coordinator_unsynced(&mut batch, epoch, now_ms, check, bumped);
         let (appended, epoch) = self.append_in_epoch(RequiredIsr::Min, append, wake)?;
-        Ok((appended, self.awaited_to_settle_since(epoch, appended.last_offset + 1)))
+        Ok((appended, self.awaited_to_complete_since(epoch, appended.last_offset + 1)))
     }
 
     /// Begins the verification of a transaction before its first batch. Returns the guard for the append of the
@@ -200,19 +200,19 @@ impl Partition {
         mut append: impl FnMut(i32) -> Result<Appended, AppendError>,
         wake: &mut dyn FnMut(Waiter),
     ) -> Result<(Appended, LeaderEpoch), NotAppended> {
-        let mut gone_by = None;
+        let mut removed_by = None;
         loop {
             let role = self.role.load();
             let leader = self.leads(&role)?;
             let epoch = leader.leader_epoch();
-            if gone_by == Some(epoch) {
+            if removed_by == Some(epoch) {
                 // The log was prepared for a new leader epoch, but this broker did not become leader.
                 return Err(NotAppended::NotLeader);
             }
             required.check(leader)?;
             match append(epoch.0) {
                 Err(AppendError::LeaderFenced { .. }) => {
-                    gone_by = Some(epoch);
+                    removed_by = Some(epoch);
                     drop(role);
                     // Waits until the role change that raised the epoch has stored the new role.
                     drop(self.role_change.lock());

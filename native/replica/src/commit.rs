@@ -30,16 +30,16 @@ impl Partition {
 
     /// Returns whether all records below `end_offset` are committed, and durable if the log's flush settings require
     /// it.
-    pub fn has_settled(&self, end_offset: i64) -> bool {
+    pub fn has_completed(&self, end_offset: i64) -> bool {
         self.has_committed(end_offset) && (self.is_durable(end_offset) || !self.log.is_sync_due())
     }
 
-    /// [`Partition::has_settled`] for an append of this broker in `leader_epoch`. After a leader change, other
+    /// [`Partition::has_completed`] for an append of this broker in `leader_epoch`. After a leader change, other
     /// records may be committed at these offsets.
-    pub fn has_settled_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> bool {
+    pub fn has_completed_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> bool {
         // The order matters: a broker that is still the leader has not lost its earlier appends.
-        let settled = self.has_settled(end_offset);
-        settled && self.role.load().leader().is_some_and(|leader| leader.has_led_since(leader_epoch))
+        let completed = self.has_completed(end_offset);
+        completed && self.role.load().leader().is_some_and(|leader| leader.has_led_since(leader_epoch))
     }
 
     /// Updates a follower's position from its Fetch. Advances the high watermark, and wakes the requests that this
@@ -118,7 +118,7 @@ impl Partition {
     /// Publishes an advance of the high watermark to readers and waiting requests.
     fn show(&self, advance: &Advance, appended: Option<&Appended>, wake: &mut dyn FnMut(Waiter)) {
         let &Advance { before, reached } = advance;
-        self.log.settle_transactions(reached);
+        self.log.complete_transactions(reached);
         if before < reached {
             let passed = (before, reached);
             let own = appended.filter(|own| !own.duplicate && (own.first_offset, own.last_offset + 1) == passed);
@@ -178,12 +178,12 @@ impl Partition {
 
     /// Returns the conditions for a coordinator's append that ends at `end_offset`: committed, and durable if a sync
     /// is due.
-    pub fn awaited_to_settle(&self, end_offset: i64) -> Awaited {
-        self.awaited_to_settle_since(self.role.load().leader_epoch(), end_offset)
+    pub fn awaited_to_complete(&self, end_offset: i64) -> Awaited {
+        self.awaited_to_complete_since(self.role.load().leader_epoch(), end_offset)
     }
 
-    /// [`Partition::awaited_to_settle`] for an append in `leader_epoch`.
-    pub(crate) fn awaited_to_settle_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> Awaited {
+    /// [`Partition::awaited_to_complete`] for an append in `leader_epoch`.
+    pub(crate) fn awaited_to_complete_since(&self, leader_epoch: LeaderEpoch, end_offset: i64) -> Awaited {
         let durable = !self.is_durable(end_offset) && (self.log.is_synced_in_groups() || self.log.is_sync_due());
         Awaited { leader_epoch, end_offset, committed: true, durable }
     }

@@ -98,16 +98,16 @@ fn a_deferred_append_whose_sync_is_due_is_settled_in_the_background() {
             .last_offset
             + 1
     };
-    assert!(partition.has_settled(append()), "one record may wait for the second");
+    assert!(partition.has_completed(append()), "one record may wait for the second");
     let end_offset = append();
-    assert!(partition.has_committed(end_offset) && !partition.has_settled(end_offset));
+    assert!(partition.has_committed(end_offset) && !partition.has_completed(end_offset));
     let waiter = Waiter { connection: 1, request: 2 };
-    let awaited = partition.awaited_to_settle(end_offset);
+    let awaited = partition.awaited_to_complete(end_offset);
     partition.await_acknowledgement(&awaited, &waiting(waiter, &awaited), &mut |_| panic!("woken before the sync"));
     let group = GroupFlush::new(Arc::clone(&calls) as Arc<dyn FlushListener>);
     group.request(&partition);
     calls.wait(|(woken, _)| *woken == [waiter]);
-    assert!(partition.has_settled(end_offset));
+    assert!(partition.has_completed(end_offset));
     assert_eq!(partition.log().recovery_point(), 2);
 }
 

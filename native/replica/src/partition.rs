@@ -79,7 +79,7 @@ impl Partition {
         high_watermark: i64,
     ) -> Self {
         let bounded = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
-        log.settle_transactions(bounded);
+        log.complete_transactions(bounded);
         let stable = log.first_unstable_offset().map_or(bounded, |unstable| unstable.min(bounded));
         Self {
             topic,

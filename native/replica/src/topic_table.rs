@@ -202,7 +202,7 @@ mod tests {
         let table = TopicTable::default().replace([topic("a", 1)], &[]).replace([topic("a", 3)], &[]);
         assert!(table.by_id(&[1; 16]).is_none());
         assert_eq!(table.by_id(&[3; 16]).map(|t| &*t.name), Some("a"));
-        let gone = table.replace([], &["a".into()]);
-        assert!(gone.is_empty() && gone.by_id(&[3; 16]).is_none());
+        let removed = table.replace([], &["a".into()]);
+        assert!(removed.is_empty() && removed.by_id(&[3; 16]).is_none());
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 
 /// Capacity that an empty list keeps.
-const KEEP_ROOM: usize = 64;
+const KEEP_CAPACITY: usize = 64;
 
 /// The identity of a waiting request, without knowledge of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,9 +103,9 @@ impl WaitingList {
         let mut fetches = self.fetches.lock();
         if fetches.swap_remove(&address(fetch)).is_some() {
             self.count.store(fetches.len(), Ordering::SeqCst);
-            if fetches.capacity() > KEEP_ROOM && fetches.len() < fetches.capacity() / 4 {
-                let room = (2 * fetches.len()).max(KEEP_ROOM);
-                fetches.shrink_to(room);
+            if fetches.capacity() > KEEP_CAPACITY && fetches.len() < fetches.capacity() / 4 {
+                let capacity = (2 * fetches.len()).max(KEEP_CAPACITY);
+                fetches.shrink_to(capacity);
             }
         }
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(list.len(), 100_000);
         // A linear search would take a hundred thousand steps for each of these.
         fetches.iter().rev().for_each(|fetch| list.deregister(fetch));
-        assert!(list.is_empty() && list.fetches.lock().capacity() <= 2 * KEEP_ROOM);
+        assert!(list.is_empty() && list.fetches.lock().capacity() <= 2 * KEEP_CAPACITY);
     }
 
     #[test]

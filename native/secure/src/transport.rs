@@ -27,7 +27,7 @@ pub struct Secured {
     socket: Socket,
     session: TlsSession,
     /// Received ciphertext, of which `at..end` is not processed yet.
-    came: Box<[u8]>,
+    arrivals: Box<[u8]>,
     at: usize,
     end: usize,
     /// Whether bytes have arrived from the broker.
@@ -40,8 +40,8 @@ impl Transport {
         match session {
             None => Self::Plaintext(socket),
             Some(session) => {
-                let came = vec![0; CIPHERTEXT].into_boxed_slice();
-                Self::Tls(Box::new(Secured { socket, session, came, at: 0, end: 0, has_received: false }))
+                let arrivals = vec![0; CIPHERTEXT].into_boxed_slice();
+                Self::Tls(Box::new(Secured { socket, session, arrivals, at: 0, end: 0, has_received: false }))
             }
         }
     }
@@ -131,13 +131,13 @@ impl Secured {
                 done => return done,
             }
             if self.at == self.end {
-                (self.at, self.end) = (0, self.socket.read(&mut self.came)?);
+                (self.at, self.end) = (0, self.socket.read(&mut self.arrivals)?);
                 if self.end == 0 {
                     return self.ended();
                 }
                 self.has_received = true;
             }
-            match self.session.take(&self.came[self.at..self.end]) {
+            match self.session.take(&self.arrivals[self.at..self.end]) {
                 Ok(taken) => self.at += taken,
                 Err(error) => {
                     // The alert may be lost: the connection has failed in any case.

@@ -131,14 +131,14 @@ struct Step {
     tree: Tree,
 }
 
-type Verdict = dyn FnMut(&Done) -> Option<io::Error> + Send;
+type Authorization = dyn FnMut(&Done) -> Option<io::Error> + Send;
 
 struct State {
     steps: Vec<Step>,
     recording: bool,
     /// Whether a change is recorded only for the file that it names.
     named_only: bool,
-    verdict: Option<Box<Verdict>>,
+    decision: Option<Box<Authorization>>,
     identities: usize,
 }
 
@@ -152,7 +152,7 @@ impl FaultLayer {
     /// Watches everything below `root`, which must exist.
     pub fn over(root: &Path) -> Arc<Self> {
         let root = root.canonicalize().expect("the directory exists");
-        let state = State { steps: Vec::new(), recording: false, named_only: false, verdict: None, identities: 0 };
+        let state = State { steps: Vec::new(), recording: false, named_only: false, decision: None, identities: 0 };
         let layer = Arc::new(Self { root: root.clone(), state: Mutex::new(state) });
         LAYERS.lock().push((root, Arc::downgrade(&layer)));
         COUNT.fetch_add(1, Ordering::SeqCst);
@@ -178,15 +178,15 @@ impl FaultLayer {
         self.state.lock().steps.len().saturating_sub(1)
     }
 
-    /// Calls `verdict` before every later call. If it returns an error, the call fails with it and has no effect.
-    pub fn fail_when(&self, verdict: impl FnMut(&Done) -> Option<io::Error> + Send + 'static) {
-        self.state.lock().verdict = Some(Box::new(verdict));
+    /// Calls `decision` before every later call. If it returns an error, the call fails with it and has no effect.
+    pub fn fail_when(&self, decision: impl FnMut(&Done) -> Option<io::Error> + Send + 'static) {
+        self.state.lock().decision = Some(Box::new(decision));
     }
 
     fn perform<T>(&self, change: Change<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let done = Done::of(change);
         let mut state = self.state.lock();
-        if let Some(error) = state.verdict.as_mut().and_then(|verdict| verdict(&done)) {
+        if let Some(error) = state.decision.as_mut().and_then(|decision| decision(&done)) {
             return Err(error);
         }
         let result = act();

@@ -110,15 +110,15 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let judged = self.webpki.verify_client_cert(end_entity, intermediates, now);
-        match &judged {
+        let checked = self.webpki.verify_client_cert(end_entity, intermediates, now);
+        match &checked {
             // webpki has checked the validity period before.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if verifier::is_authoritys(other) && self.trusted.contains(end_entity) =>
             {
                 Ok(ClientCertVerified::assertion())
             }
-            _ => judged,
+            _ => checked,
         }
     }
 

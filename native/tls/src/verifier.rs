@@ -68,8 +68,8 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let judged = self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match &judged {
+        let checked = self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match &checked {
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if is_authoritys(other) && self.trusted.contains(end_entity) =>
             {
@@ -82,7 +82,7 @@ impl ServerCertVerifier for Verifier {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.verifies_name => Ok(ServerCertVerified::assertion()),
-            _ => judged,
+            _ => checked,
         }
     }
 

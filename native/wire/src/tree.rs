@@ -137,8 +137,8 @@ impl Sink for Tree<'_> {
     }
 
     fn structure(&self, index: usize, fields: Vec<Option<Value>>) -> Result<Value, Mismatch> {
-        let said = fields.into_iter().enumerate();
-        Ok(Value::Struct(said.map(|(field, value)| value.unwrap_or_else(|| self.preset(index, field))).collect()))
+        let reported = fields.into_iter().enumerate();
+        Ok(Value::Struct(reported.map(|(field, value)| value.unwrap_or_else(|| self.preset(index, field))).collect()))
     }
 }
 

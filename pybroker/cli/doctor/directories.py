@@ -66,7 +66,7 @@ def check_directories(config: BrokerConfig, machine: Machine, pid: int | None) -
     for path in dict.fromkeys((*config.log_directories, config.metadata_directory)):
         yield _check_identity(path, config, pid)
         there = next(one for one in (path, *path.parents) if one.exists())
-        yield from _check_room(path, there, config)
+        yield from _check_capacity(path, there, config)
         kind = machine.file_system(there)
         if kind in _VOLATILE:
             yield Finding(WARN, "file system", f"{path} is on {kind}: a reboot deletes it", "use a disk")
@@ -114,7 +114,7 @@ def _check_absent(path: Path, check: str, config: BrokerConfig) -> Finding:
     return Finding(OK, check, f"{path} is created at the first start")
 
 
-def _check_room(path: Path, there: Path, config: BrokerConfig) -> Iterator[Finding]:
+def _check_capacity(path: Path, there: Path, config: BrokerConfig) -> Iterator[Finding]:
     try:
         status = os.statvfs(there)
     except OSError as error:

@@ -91,18 +91,18 @@ def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iter
     needed = _MAPS_OF_A_SEGMENT * logs.segments
     if maps is not None:
         words = f"vm.max_map_count is {maps}; {logs.segments} segments may map {needed} index files"
-        yield _judged(maps >= needed * 2, "mappings", words, f"sysctl -w vm.max_map_count={max(needed * 4, 262_144)}")
+        yield _checked(maps >= needed * 2, "mappings", words, f"sysctl -w vm.max_map_count={max(needed * 4, 262_144)}")
     swappiness = machine.number("proc/sys/vm/swappiness")
     if swappiness is not None and len((machine.text("proc/swaps") or "").splitlines()) > 1:
         words = f"vm.swappiness is {swappiness}, with swap in use"
-        yield _judged(
+        yield _checked(
             swappiness <= _SWAPPINESS, "swapping", words, "sysctl -w vm.swappiness=1: swapping pauses a broker"
         )
     backlog = machine.number("proc/sys/net/core/somaxconn")
     if backlog is not None:
         requested = config.socket_listen_backlog_size
         words = f"net.core.somaxconn is {backlog}, socket.listen.backlog.size {requested}"
-        yield _judged(backlog >= requested, "backlog", words, f"sysctl -w net.core.somaxconn={requested}")
+        yield _checked(backlog >= requested, "backlog", words, f"sysctl -w net.core.somaxconn={requested}")
     for name, requested in (
         ("wmem_max", config.socket_send_buffer_bytes),
         ("rmem_max", config.socket_receive_buffer_bytes),
@@ -111,7 +111,7 @@ def check_kernel(config: BrokerConfig, machine: Machine, logs: LogFiles) -> Iter
         key = "socket.send.buffer.bytes" if name == "wmem_max" else "socket.receive.buffer.bytes"
         if most is not None and requested >= 0:
             advice = f"sysctl -w net.core.{name}={requested}, or {key}=-1 for the kernel's default size"
-            yield _judged(most >= requested, "socket buffer", f"net.core.{name} is {most}, {key} {requested}", advice)
+            yield _checked(most >= requested, "socket buffer", f"net.core.{name} is {most}, {key} {requested}", advice)
     pages = machine.text("sys/kernel/mm/transparent_hugepage/enabled") or ""
     if "[always]" in pages:
         advice = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: small objects use more memory with it"
@@ -126,10 +126,10 @@ def _check_congestion(config: BrokerConfig, machine: Machine) -> Iterator[Findin
         if requested is not None:
             words = f"{listener.endpoint.name} requires {requested}; the kernel provides {', '.join(available)}"
             advice = f"modprobe tcp_{requested}, or set congestion.control to a provided algorithm"
-            yield _judged(requested in available, "congestion", words, advice, FAIL)
+            yield _checked(requested in available, "congestion", words, advice, FAIL)
     if current is not None and all(listener.congestion_control is None for listener in config.endpoints):
         yield Finding(OK, "congestion", f"TCP uses {current}")
 
 
-def _judged(well: bool, check: str, words: str, advice: str, otherwise: str = WARN) -> Finding:
+def _checked(well: bool, check: str, words: str, advice: str, otherwise: str = WARN) -> Finding:
     return Finding(OK, check, words) if well else Finding(otherwise, check, words, advice)

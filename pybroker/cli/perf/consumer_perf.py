@@ -241,7 +241,7 @@ def read(count: Count, progress: Progress, options: argparse.Namespace, wanted: 
             bar.update(progress.records)
             last_tick = now
         if options.show_detailed_stats and now - progress.reported_at >= interval_s:
-            bar.say(progress.row(options))
+            bar.report(progress.row(options))
     bar.update(progress.records)
     return True
 

@@ -92,7 +92,7 @@ def main(options: argparse.Namespace) -> int:
         for number in range(options.num_records):
             latencies_ns.append(round_trip(producer, fetcher, options))
             if number % 1000 == 0:
-                bar.say(f"{number}\t{latencies_ns[-1] / 1e6}")
+                bar.report(f"{number}\t{latencies_ns[-1] / 1e6}")
             bar.update(number + 1)
     report(options, properties, latencies_ns)
     return 0

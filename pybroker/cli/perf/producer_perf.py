@@ -140,7 +140,7 @@ class Run:
     windows: list[dict[str, float]] = field(default_factory=list)
     steady_start: float | None = None
     """Time of the first record after the warm-up."""
-    steady_said: bool = False
+    steady_reported: bool = False
     transaction_s: float | None = None
     """Duration of a transaction; None without transactions."""
     transaction_start: float | None = None
@@ -179,10 +179,10 @@ class Run:
         self.bar.update(self.acknowledged)
         if now - window.start < self.options.reporting_interval / 1000 or not window.records:
             return
-        if self.steady_start is not None and not self.steady_said:
-            self.bar.say("In steady state.")
-            self.steady_said = True
-        self.bar.say(window.line(now))
+        if self.steady_start is not None and not self.steady_reported:
+            self.bar.report("In steady state.")
+            self.steady_reported = True
+        self.bar.report(window.line(now))
         rate = window.records / (now - window.start)
         self.windows.append({"seconds": now - window.start, "records": window.records, "records_per_second": rate})
         self.window = Window(now)

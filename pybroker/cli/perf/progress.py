@@ -72,7 +72,7 @@ class ProgressBar:
             rate = f"{speed / 1e6:.2f} M/s" if speed and speed >= 1e6 else f"{speed or 0:,.0f}/s"
             self._progress.update(self._task, completed=min(done, self._total), rate=rate)
 
-    def say(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Print a line on standard output, above the bar."""
         if self._progress is not None:
             self._progress.stop()

@@ -149,11 +149,11 @@ class TransactionCalls:
         response = await connection.query(request, producers.DescribeProducersResponse)
         flat = [(TopicPartition(t.name, p.partition_index), p) for t in response.topics for p in t.partitions]
         refusals = (
-            partition_refusal(connection.server, partition, said.error_code, said.error_message)
-            for partition, said in flat
+            partition_refusal(connection.server, partition, reported.error_code, reported.error_message)
+            for partition, reported in flat
         )
         raise_first(refusal for refusal in refusals if refusal is not None)
-        return {partition: [_producer(one) for one in said.active_producers] for partition, said in flat}
+        return {partition: [_producer(one) for one in reported.active_producers] for partition, reported in flat}
 
     @retried
     async def abort_transaction(

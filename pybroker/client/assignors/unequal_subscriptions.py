@@ -153,8 +153,8 @@ def assign_unequal(
     for partition in balance.give_near(unassigned) if nearness.matters else unassigned:
         if balance.takers[partition.topic]:
             balance.give(partition, balance.poorest(partition.topic))
-    settled = {member: held for member, held in balance.current.items() if not balance.can_change(member)}
-    for member, held in settled.items():
+    completed = {member: held for member, held in balance.current.items() if not balance.can_change(member)}
+    for member, held in completed.items():
         balance.ranking.remove((len(held), member))
         del balance.current[member]
     kept = {member: dict(held) for member, held in balance.current.items()}
@@ -162,7 +162,7 @@ def assign_unequal(
         balance.even_out([p for p in unassigned if len(balance.takers[p.topic]) >= 2])
     moved = balance.even_out([p for p in balance.all if len(balance.takers[p.topic]) >= 2])
     better = began_empty or not moved or _unevenness(balance.current) < _unevenness(kept)
-    final = (balance.current if better else kept) | settled
+    final = (balance.current if better else kept) | completed
     return {member: list(final[member]) for member in members}
 
 

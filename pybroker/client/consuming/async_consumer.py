@@ -191,7 +191,7 @@ class AsyncConsumer(
         """
         if not self._is_free():
             return []
-        self._say_alive()
+        self._report_alive()
         return self._state.take(self.settings.max_poll_records if max_records is None else max_records)
 
     def _is_free(self) -> bool:
@@ -200,7 +200,7 @@ class AsyncConsumer(
             return False
         return not (self.settings.commits_itself and self._loop.time() >= self._commit_at)
 
-    def _say_alive(self) -> None:
+    def _report_alive(self) -> None:
         """Report to the driver that the program polls, from another thread than the loop's."""
         loop = self._loop
         if loop is not None and self._driver is not None and loop.time() >= self._alive_at:
@@ -240,7 +240,7 @@ class AsyncConsumer(
         """
         record = None if self._closed else self._state.next_ahead()
         if record is None and self._is_free():
-            self._say_alive()
+            self._report_alive()
             self._state.take_ahead(self.settings.max_poll_records)
             record = self._state.next_ahead()
         return record
@@ -336,14 +336,14 @@ class AsyncConsumer(
         if self.settings.group_id is not None and requested:
             committed, unknown = await self._commits.committed(requested, as_member=True)
             offsets |= committed
-        verdict = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
-        resets = [p for p in requested if p not in offsets and p not in unknown] + verdict.reset
+        decision = await check_positions(self._cluster, offsets, resets=self.settings.auto_offset_reset != "none")
+        resets = [p for p in requested if p not in offsets and p not in unknown] + decision.reset
         starts = {p: OffsetAndMetadata(offset) for p, offset in (await self._reset(resets)).items()}
-        self._state.begin(verdict.begin | starts)
-        if unknown or verdict.later:
+        self._state.begin(decision.begin | starts)
+        if unknown or decision.later:
             asyncio.get_running_loop().call_later(self.settings.retry_backoff_ms / 1000, self._notify)
-        if verdict.truncated:
-            raise LogTruncationError(verdict.truncated)
+        if decision.truncated:
+            raise LogTruncationError(decision.truncated)
 
     async def _reset(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         kind = self.settings.auto_offset_reset
@@ -423,7 +423,7 @@ class AsyncConsumer(
 
     async def _leave(self) -> None:
         await self._give_up(commits=self.settings.commits_itself, reason="the consumer is being closed")
-        await self._commits.settle(self.settings.request_timeout_ms / 1000)
+        await self._commits.complete(self.settings.request_timeout_ms / 1000)
         for callback, offsets, error in self._commits.take_done():
             await self._invoke(callback, offsets, error)
 

@@ -85,7 +85,7 @@ class Commits:
         done, self._done = list(self._done), deque()
         return done
 
-    async def settle(self, timeout_s: float) -> None:
+    async def complete(self, timeout_s: float) -> None:
         """Wait for the background commits."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)

@@ -36,7 +36,7 @@ class Formatting(ABC):
         """As `format`, for records that have arrived, and for the same callers as `poll_here`."""
         if not self._is_free():
             return None
-        self._say_alive()
+        self._report_alive()
         return self._state.format(layout, max_records, max_bytes)
 
     @abstractmethod
@@ -48,5 +48,5 @@ class Formatting(ABC):
         """Whether records can be returned without work of the loop's thread."""
 
     @abstractmethod
-    def _say_alive(self) -> None:
+    def _report_alive(self) -> None:
         """Report to the driver that the program polls."""

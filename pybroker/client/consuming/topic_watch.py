@@ -153,12 +153,14 @@ class TopicWatch:
     def _missing(self) -> ClientError | None:
         """Return the error for subscribed topics or partitions that do not exist, None where all exist."""
         topics = [] if self._pattern is not None else sorted(self._topics - self.counts.keys())
-        gone = [
+        removed = [
             p
             for p in sorted(self._assigned, key=lambda p: (p.topic, p.partition))
             if p.partition >= self.counts.get(p.topic, 0)
         ]
-        whats = [f"topic {topic!r}" for topic in topics] + [f"topic {p.topic!r} partition {p.partition}" for p in gone]
+        whats = [f"topic {topic!r}" for topic in topics] + [
+            f"topic {p.topic!r} partition {p.partition}" for p in removed
+        ]
         if not whats:
             return None
         return BrokerError.of(self._server, ", ".join(whats), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -32,7 +32,7 @@ _UNKNOWN = -1
 
 
 @dataclass(slots=True)
-class Verdict:
+class TruncationPlan:
     """The outcome of the validation of positions."""
 
     begin: Offsets = field(default_factory=dict)
@@ -45,32 +45,32 @@ class Verdict:
     """Truncated positions without a reset: by partition, the position and the divergent offset (None: unknown)."""
 
 
-async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool) -> Verdict:
+async def check_positions(cluster: Cluster, positions: Offsets, *, resets: bool) -> TruncationPlan:
     """Validate positions with a leader epoch by OffsetForLeaderEpoch; others are unchanged. Raises BrokerError."""
-    verdict = Verdict(begin={p: at for p, at in positions.items() if at.leader_epoch < 0})
+    plan = TruncationPlan(begin={p: at for p, at in positions.items() if at.leader_epoch < 0})
     requested = {partition: at for partition, at in positions.items() if at.leader_epoch >= 0}
     if not requested:
-        return verdict
+        return plan
     try:
         leaders = await find_leaders(cluster, requested)
-        verdict.later.update(leaders.refused)
+        plan.later.update(leaders.refused)
         for node, partitions in sorted(leaders.by_node.items()):
             of_node = {partition: (requested[partition], leaders.epochs[partition]) for partition in partitions}
             async with cluster.node(node) as connection:
-                await _query(connection, of_node, verdict, resets)
+                await _query(connection, of_node, plan, resets)
     except (ConnectionLostError, UnreachableError):
-        verdict.later.update(requested.keys() - verdict.begin.keys() - verdict.truncated.keys() - set(verdict.reset))
-    return verdict
+        plan.later.update(requested.keys() - plan.begin.keys() - plan.truncated.keys() - set(plan.reset))
+    return plan
 
 
 async def _query(
     connection: Connection,
     requested: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
-    verdict: Verdict,
+    plan: TruncationPlan,
     resets: bool,
 ) -> None:
     if not connection.serves(_API_KEY, _FIRST_VERSION_FOR_CONSUMERS):
-        verdict.begin.update({partition: at for partition, (at, _) in requested.items()})
+        plan.begin.update({partition: at for partition, (at, _) in requested.items()})
         return
     request = epochs.OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
@@ -87,22 +87,22 @@ async def _query(
     for partition, (at, _) in requested.items():
         end = ends.get(partition)
         if end is None or end.error_code:
-            _put_off(connection, partition, end, verdict)
+            _put_off(connection, partition, end, plan)
         else:
-            judge(verdict, partition, at, end, resets)
+            decide(plan, partition, at, end, resets)
 
 
-def judge(
-    verdict: Verdict, partition: TopicPartition, at: OffsetAndMetadata, end: epochs.EpochEndOffset, resets: bool
+def decide(
+    plan: TruncationPlan, partition: TopicPartition, at: OffsetAndMetadata, end: epochs.EpochEndOffset, resets: bool
 ) -> None:
     """Add the outcome of one position from the response."""
     if _UNKNOWN in (end.end_offset, end.leader_epoch):
         if resets:
-            verdict.reset.append(partition)
+            plan.reset.append(partition)
         else:
-            verdict.truncated[partition] = at, None
+            plan.truncated[partition] = at, None
     elif end.end_offset >= at.offset:
-        verdict.begin[partition] = at
+        plan.begin[partition] = at
     else:
         parts = OffsetAndMetadata(end.end_offset, leader_epoch=end.leader_epoch)
         if resets:
@@ -115,9 +115,9 @@ def judge(
                 parts.offset,
                 parts.leader_epoch,
             )
-            verdict.begin[partition] = parts
+            plan.begin[partition] = parts
         else:
-            verdict.truncated[partition] = at, parts
+            plan.truncated[partition] = at, parts
 
 
 def _question(index: int, at: OffsetAndMetadata, current_epoch: int) -> epochs.OffsetForLeaderPartition:
@@ -127,9 +127,9 @@ def _question(index: int, at: OffsetAndMetadata, current_epoch: int) -> epochs.O
 
 
 def _put_off(
-    connection: Connection, partition: TopicPartition, end: epochs.EpochEndOffset | None, verdict: Verdict
+    connection: Connection, partition: TopicPartition, end: epochs.EpochEndOffset | None, plan: TruncationPlan
 ) -> None:
     if end is not None and not ErrorCode(end.error_code).retriable:
         what = f"end of the leader epoch of {partition}"
         raise BrokerError.of(connection.server, what, end.error_code, None)
-    verdict.later.add(partition)
+    plan.later.add(partition)

@@ -254,15 +254,15 @@ class ClassicDriver(MembershipDriver):
 
 
 def _read_member(member: join_group.JoinGroupResponseMember) -> GroupMember:
-    said = decode_framed(subscriptions.ConsumerProtocolSubscription, member.metadata)
-    owned = tuple(TopicPartition(t.topic, index) for t in said.owned_partitions for index in t.partitions)
+    reported = decode_framed(subscriptions.ConsumerProtocolSubscription, member.metadata)
+    owned = tuple(TopicPartition(t.topic, index) for t in reported.owned_partitions for index in t.partitions)
     return GroupMember(
-        topics=tuple(said.topics),
-        user_data=said.user_data,
+        topics=tuple(reported.topics),
+        user_data=reported.user_data,
         owned=owned,
-        generation=said.generation_id if said.generation_id >= 0 else None,
+        generation=reported.generation_id if reported.generation_id >= 0 else None,
         instance_id=member.group_instance_id,
-        rack=said.rack_id,
+        rack=reported.rack_id,
     )
 
 
@@ -275,5 +275,5 @@ def _read_assignment(raw: bytes) -> tuple[TopicPartition, ...]:
     """Decode a leader's assignment; empty bytes assign no partition."""
     if not raw:
         return ()
-    said = decode_framed(assignments.ConsumerProtocolAssignment, raw)
-    return tuple(TopicPartition(t.topic, index) for t in said.assigned_partitions for index in t.partitions)
+    reported = decode_framed(assignments.ConsumerProtocolAssignment, raw)
+    return tuple(TopicPartition(t.topic, index) for t in reported.assigned_partitions for index in t.partitions)

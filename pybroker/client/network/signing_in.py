@@ -55,8 +55,8 @@ async def sign_in(connection: SignInConnection, credentials: native.SaslCredenti
         while True:
             response = await connection.query(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
             if response.error_code:
-                said = f" ({exchange.failure})" if exchange.failure else ""
-                raise AuthenticationError(f"{response.error_message or _words(response.error_code)}{said}")
+                reported = f" ({exchange.failure})" if exchange.failure else ""
+                raise AuthenticationError(f"{response.error_message or _words(response.error_code)}{reported}")
             # SCRAM computes for milliseconds: not on the loop.
             next_token = await asyncio.to_thread(exchange.step, response.auth_bytes)
             if next_token is None:

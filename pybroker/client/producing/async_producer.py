@@ -183,7 +183,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         cancelled.
         """
         await asyncio.to_thread(self.native.flush, timeout_s)
-        self._settle()
+        self._complete()
         await self._report()
 
     async def init_transactions(self, timeout_s: float | None = None) -> None:
@@ -283,7 +283,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
         if self._loop is not None:
             self._loop.remove_reader(self._settlements.descriptor())
             self._loop = None
-        self._settle()
+        self._complete()
 
     async def _report(self) -> None:
         """Report undelivered records, after the tasks that await their futures have run."""
@@ -310,9 +310,9 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
             # No loop would complete the futures of the first loop.
             raise ClientError("AsyncProducer belongs to another event loop: create one for each loop")
         self._loop = loop
-        loop.add_reader(self._settlements.descriptor(), self._settle)
+        loop.add_reader(self._settlements.descriptor(), self._complete)
 
-    def _settle(self) -> None:
+    def _complete(self) -> None:
         """Complete the futures of acknowledged and failed records, and let waiting sends retry."""
         for futures, rows, errors in self._settlements.take() or ():
             if errors is None:
@@ -327,7 +327,7 @@ class AsyncProducer(AsyncClosing, Generic[Key, Value]):
                 if self._loop is not None:
                     # Tasks that await these futures run first.
                     self._loop.call_soon(self._log_failures)
-        if self._rows.settle() and self._loop is not None:
+        if self._rows.complete() and self._loop is not None:
             self._loop.call_soon(self._log_failures)
         self._waiting.wake()
 

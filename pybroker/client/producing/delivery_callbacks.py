@@ -101,8 +101,8 @@ class DeliveryCallbacks:
     @staticmethod
     def _call_decided(settlements: native.Settlements) -> bool:
         """Call the callbacks of completed records; false when no more can follow. Keeps no reference to any of them."""
-        settled = settlements.take()
-        for callbacks, rows, errors in settled or ():
+        completed = settlements.take()
+        for callbacks, rows, errors in completed or ():
             for number, (callback, row) in enumerate(zip(callbacks, rows, strict=True)):
                 call(callback, None if errors is None else errors[number], as_metadata(row))
-        return settled is not None
+        return completed is not None

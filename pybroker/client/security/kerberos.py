@@ -115,14 +115,14 @@ def build_store(options: Mapping[str, str]) -> dict[str, str] | None:
     Tickets for a key table's keys are kept in memory, apart from those of other clients. Raises SettingError.
     """
 
-    def says(option: str) -> bool:
+    def reports(option: str) -> bool:
         return options.get(option, "").lower() == "true"
 
-    if says("useKeyTab"):
+    if reports("useKeyTab"):
         keys = options.get("keyTab", "").removeprefix("file:")
         store = {"ccache": f"MEMORY:pybroker-{uuid.uuid4().hex}"}
         return store | ({"client_keytab": keys} if keys else {})
-    if options and not says("useTicketCache"):
+    if options and not reports("useTicketCache"):
         raise SettingError(f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true (no prompt)")
     cache = options.get("ticketCache")
     return {"ccache": cache} if cache else None

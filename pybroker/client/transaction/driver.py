@@ -36,10 +36,10 @@ from pybroker.client.network.retrying import retry
 from pybroker.client.settings import ProducerSettings
 from pybroker.client.transaction import events
 from pybroker.client.transaction.consumed import Consumed
+from pybroker.client.transaction.decisions import FENCED, Decision, Request, decide
 from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.client.transaction.machine import NO_ID, TransactionMachine, TransactionState
 from pybroker.client.transaction.suspended import SuspendedTransaction
-from pybroker.client.transaction.verdicts import FENCED, Request, Verdict, judge
 from pybroker.machine.transitions import TransitionError
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages import add_offsets_to_txn as offsets_messages
@@ -58,7 +58,7 @@ Later versions are for brokers, or add them implicitly.
 _PAUSE_MS, _LONGEST_PAUSE_MS = 20, 50
 """Back-off of retries. Mostly the coordinator completes the previous transaction, in milliseconds (KAFKA-5482)."""
 _AGAIN = {
-    request: frozenset(code for code in ErrorCode if judge(request, code) in (Verdict.AGAIN, Verdict.SEARCH))
+    request: frozenset(code for code in ErrorCode if decide(request, code) in (Decision.AGAIN, Decision.SEARCH))
     for request in Request
 }
 
@@ -171,7 +171,7 @@ class TransactionDriver:
             getattr(error, "code", 0),
         )
 
-    def _drive(self, event: Any, call: str) -> Verdict:
+    def _drive(self, event: Any, call: str) -> Decision:
         with self._lock:
             try:
                 outcome = self.machine.handle(event)
@@ -181,7 +181,7 @@ class TransactionDriver:
                     f"{_ORDER}"
                 ) from None
             self.machine.apply(outcome.transaction)
-        return outcome.verdict
+        return outcome.decision
 
     # ----------------------------------------------------------------------------------------- for the event loop
 
@@ -413,7 +413,7 @@ class TransactionDriver:
             return None, _worst(Request.ADD_PARTITIONS, [result.partition_error_code for result in results])
 
         _, code, text, _ = await self._query(Request.ADD_PARTITIONS, self.id, TRANSACTION, query)
-        if self._drive(events.Completed(Request.ADD_PARTITIONS, code, text), "") is Verdict.DONE:
+        if self._drive(events.Completed(Request.ADD_PARTITIONS, code, text), "") is Decision.DONE:
             self._engine.added([(partition.topic, partition.partition) for partition in partitions])
 
     def _fail_engine(self) -> None:
@@ -430,9 +430,9 @@ _ORDER = (
 
 def _worst(request: Request, codes: Iterable[int]) -> int:
     """Return the decisive error code: first a transient one, so that the rest is retried, then a fatal one."""
-    order = (Verdict.SEARCH, Verdict.AGAIN, Verdict.FATAL, Verdict.NEW_EPOCH, Verdict.ABORTABLE, Verdict.DONE)
+    order = (Decision.SEARCH, Decision.AGAIN, Decision.FATAL, Decision.NEW_EPOCH, Decision.ABORTABLE, Decision.DONE)
     refused = [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or list(codes)
-    return min(refused, key=lambda code: order.index(judge(request, code)), default=ErrorCode.NONE)
+    return min(refused, key=lambda code: order.index(decide(request, code)), default=ErrorCode.NONE)
 
 
 def _named(code: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pybroker.client.transaction.verdicts import Request
+from pybroker.client.transaction.decisions import Request
 
 
 class InitWanted(NamedTuple):

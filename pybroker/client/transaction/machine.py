@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pybroker.client.transaction import events
-from pybroker.client.transaction.verdicts import Request, Verdict, judge
+from pybroker.client.transaction.decisions import Decision, Request, decide
 from pybroker.machine.transitions import Transitions
 from pybroker.protocol.errors import ErrorCode
 
@@ -122,7 +122,7 @@ class Outcome(NamedTuple):
     """The machine's decision about one event. It has no effect until it is applied."""
 
     transaction: Transaction
-    verdict: Verdict
+    decision: Decision
 
 
 class TransactionMachine:
@@ -141,81 +141,81 @@ class TransactionMachine:
         self.transaction = transaction
 
 
-def _init_wanted(after: Transaction, _: events.InitWanted) -> Verdict:
+def _init_wanted(after: Transaction, _: events.InitWanted) -> Decision:
     after.move(TransactionTrigger.INITIALIZES)
-    return Verdict.DONE
+    return Decision.DONE
 
 
-def _init_completed(after: Transaction, event: events.InitCompleted) -> Verdict:
-    verdict = judge(Request.INIT_PRODUCER_ID, event.code)
-    if verdict is Verdict.FATAL:
+def _init_completed(after: Transaction, event: events.InitCompleted) -> Decision:
+    decision = decide(Request.INIT_PRODUCER_ID, event.code)
+    if decision is Decision.FATAL:
         after.fail(Failure(event.code, event.text), fatal=True)
-    elif verdict is Verdict.DONE:
+    elif decision is Decision.DONE:
         after.move(TransactionTrigger.INITIALIZED)
         after.producer_id, after.epoch, after.level = event.producer_id, event.epoch, event.level
         after.needs_epoch, after.failure = False, None
-    return verdict
+    return decision
 
 
-def _begun(after: Transaction, _: events.Begun) -> Verdict:
+def _begun(after: Transaction, _: events.Begun) -> Decision:
     after.move(TransactionTrigger.BEGINS)
     after.is_implicit = after.level >= _LEVEL_WITH_IMPLICIT_PARTITIONS
     after.is_known = False
-    return Verdict.DONE
+    return Decision.DONE
 
 
-def _suspended(after: Transaction, _: events.Suspended) -> Verdict:
+def _suspended(after: Transaction, _: events.Suspended) -> Decision:
     after.move(TransactionTrigger.SUSPENDS)
-    return Verdict.DONE
+    return Decision.DONE
 
 
-def _resumed(after: Transaction, event: events.Resumed) -> Verdict:
+def _resumed(after: Transaction, event: events.Resumed) -> Decision:
     after.move(TransactionTrigger.RESUMES)
     after.producer_id, after.epoch = event.producer_id, event.epoch
     after.is_implicit, after.is_known = event.is_implicit, event.is_known
-    return Verdict.DONE
+    return Decision.DONE
 
 
-def _responded(after: Transaction, event: events.Completed) -> Verdict:
-    verdict = judge(event.request, event.code)
-    if verdict is Verdict.DONE:
+def _responded(after: Transaction, event: events.Completed) -> Decision:
+    decision = decide(event.request, event.code)
+    if decision is Decision.DONE:
         after.is_known = True
-    elif verdict in (Verdict.ABORTABLE, Verdict.NEW_EPOCH, Verdict.FATAL):
+    elif decision in (Decision.ABORTABLE, Decision.NEW_EPOCH, Decision.FATAL):
         # With an implicit transaction, a rejected partition may be part of it. So EndTxn is sent, which a coordinator
         # accepts even where it does not know the transaction.
         after.is_known |= after.is_implicit
-        after.needs_epoch |= verdict is Verdict.NEW_EPOCH
-        after.fail(Failure(event.code, event.text), fatal=verdict is Verdict.FATAL)
-    return verdict
+        after.needs_epoch |= decision is Decision.NEW_EPOCH
+        after.fail(Failure(event.code, event.text), fatal=decision is Decision.FATAL)
+    return decision
 
 
-def _unanswered(after: Transaction, event: events.Unanswered) -> Verdict:
+def _unanswered(after: Transaction, event: events.Unanswered) -> Decision:
     after.needs_epoch = True
     after.is_known |= after.is_implicit
     after.fail(Failure(ErrorCode.NONE, event.text), fatal=False)
-    return Verdict.NEW_EPOCH
+    return Decision.NEW_EPOCH
 
 
-def _records_failed(after: Transaction, event: events.RecordsFailed) -> Verdict:
+def _records_failed(after: Transaction, event: events.RecordsFailed) -> Decision:
     after.needs_epoch |= event.lost_sequence
     after.fail(Failure(event.code, event.text), fatal=event.fatal)
-    return Verdict.FATAL if event.fatal else Verdict.ABORTABLE
+    return Decision.FATAL if event.fatal else Decision.ABORTABLE
 
 
-def _end_wanted(after: Transaction, event: events.EndWanted) -> Verdict:
+def _end_wanted(after: Transaction, event: events.EndWanted) -> Decision:
     after.move(TransactionTrigger.COMMITS if event.commits else TransactionTrigger.ABORTS)
-    return Verdict.DONE
+    return Decision.DONE
 
 
-def _end_completed(after: Transaction, event: events.EndCompleted) -> Verdict:
-    verdict = judge(Request.END, event.code)
-    if verdict in (Verdict.AGAIN, Verdict.SEARCH):
-        return verdict
-    if verdict is not Verdict.DONE:
-        is_lost = verdict is Verdict.FATAL or after.state is TransactionState.ABORTING
-        after.needs_epoch |= verdict is Verdict.NEW_EPOCH
+def _end_completed(after: Transaction, event: events.EndCompleted) -> Decision:
+    decision = decide(Request.END, event.code)
+    if decision in (Decision.AGAIN, Decision.SEARCH):
+        return decision
+    if decision is not Decision.DONE:
+        is_lost = decision is Decision.FATAL or after.state is TransactionState.ABORTING
+        after.needs_epoch |= decision is Decision.NEW_EPOCH
         after.fail(Failure(event.code, event.text), fatal=is_lost)
-        return Verdict.FATAL if is_lost else verdict
+        return Decision.FATAL if is_lost else decision
     is_bumped = event.epoch >= 0
     if is_bumped:
         after.producer_id, after.epoch = event.producer_id, event.epoch
@@ -223,10 +223,10 @@ def _end_completed(after: Transaction, event: events.EndCompleted) -> Verdict:
     after.move(TransactionTrigger.NEEDS_EPOCH if queries else TransactionTrigger.ENDED)
     after.level, after.needs_epoch, after.failure = event.level, queries, None
     after.is_known = after.is_implicit = False
-    return Verdict.DONE
+    return Decision.DONE
 
 
-DECISIONS: dict[type, Callable[[Transaction, Any], Verdict]] = {
+DECISIONS: dict[type, Callable[[Transaction, Any], Decision]] = {
     events.InitWanted: _init_wanted,
     events.InitCompleted: _init_completed,
     events.Begun: _begun,

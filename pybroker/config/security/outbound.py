@@ -68,7 +68,7 @@ _STORES = (
 _CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
 
 
-class Way(msgspec.Struct, frozen=True):
+class OutboundSecurity(msgspec.Struct, frozen=True):
     """A kind of connections to other nodes."""
 
     listener: str
@@ -79,15 +79,15 @@ class Way(msgspec.Struct, frozen=True):
     """The key of the SASL mechanism."""
 
 
-def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str]:
+def build_client_properties(way: OutboundSecurity, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the client settings of such connections, from texts by full key. Raises ConfigError."""
     found = {"security.protocol": way.protocol}
     of_listener = ListenerTexts(texts, way.listener)
     if way.protocol.endswith("SSL"):
         for key in _STORES:
-            said = of_listener.get(key)
-            if said is not None and said[1].strip():
-                found[key] = said[1]
+            reported = of_listener.get(key)
+            if reported is not None and reported[1].strip():
+                found[key] = reported[1]
         checks = of_listener.get(_CHECKS_NAMES)
         if checks is not None:  # An empty value disables host name verification.
             found[_CHECKS_NAMES] = checks[1].strip()
@@ -100,7 +100,7 @@ def build_client_properties(way: Way, texts: Mapping[str, str]) -> dict[str, str
     return found
 
 
-def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, ListenerSasl]) -> None:
+def check_mechanism(way: OutboundSecurity, texts: Mapping[str, str], offered: Mapping[str, ListenerSasl]) -> None:
     """Check that the target listener, if this node has it, supports the mechanism. Raises ConfigError."""
     listener = offered.get(way.listener)
     if listener is None or not way.protocol.startswith("SASL_"):
@@ -115,7 +115,7 @@ def check_mechanism(way: Way, texts: Mapping[str, str], offered: Mapping[str, Li
         raise RefusedError(way.mechanism_key, mechanism, sentence)
 
 
-def _login(way: Way, texts: ListenerTexts, mechanism: str, *, is_default: bool) -> dict[str, str]:
+def _login(way: OutboundSecurity, texts: ListenerTexts, mechanism: str, *, is_default: bool) -> dict[str, str]:
     """Return the login of this node: the JAAS text, and further settings of the mechanism. Raises ConfigError."""
     module = login_module(way.listener, texts, mechanism)
     found = {} if module is None else {JAAS_KEY: _text(texts, JAAS_KEY, mechanism)}

@@ -59,7 +59,7 @@ class DeleteAcls(msgspec.Struct, frozen=True):
     """Delete the entries that filters match. The reply is a `DeletedAcls` for each filter, in their order."""
 
     filters: Sequence[Filter]
-    gone: Sequence[AccessControlEntry] = ()
+    removed: Sequence[AccessControlEntry] = ()
     """Entries that earlier filters of the same request have deleted."""
 
 
@@ -84,7 +84,7 @@ def create_acls(image: MetadataImage, event: CreateAcls) -> Outcome[Message, lis
 
 def delete_acls(image: MetadataImage, event: DeleteAcls) -> Outcome[Message, list[DeletedAcls]]:
     """Decide about filters. An entry that several filters match is in the result of each, as in Kafka."""
-    gone: dict[bytes, None] = {}
+    removed: dict[bytes, None] = {}
     results: list[DeletedAcls] = []
     for one in event.filters:
         fault = one.fault()
@@ -92,10 +92,10 @@ def delete_acls(image: MetadataImage, event: DeleteAcls) -> Outcome[Message, lis
             results.append(DeletedAcls(Result(ErrorCode.INVALID_REQUEST, fault)))
             continue
         matched = {acl_id: entry for acl_id, entry in image.acls.by_id.items() if one.matches(entry)}
-        gone |= dict.fromkeys(matched)
-        again = tuple(entry for entry in event.gone if one.matches(entry))
+        removed |= dict.fromkeys(matched)
+        again = tuple(entry for entry in event.removed if one.matches(entry))
         results.append(DeletedAcls(Result(ErrorCode.NONE), again + tuple(matched.values())))
-    return Outcome(tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in gone), results)
+    return Outcome(tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed), results)
 
 
 def fault_of(entry: AccessControlEntry) -> str | None:

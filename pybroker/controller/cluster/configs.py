@@ -78,8 +78,8 @@ def changed_configs(before: Mapping[str, str], change: ConfigChange, rules: Conf
             items = _items(change.resource, name, after.get(name), verb, rules)
             # SUBTRACT removes an item once, APPEND adds it unless it exists (Kafka's ConfigurationControlManager).
             if verb == "SUBTRACT":
-                gone = Counter(text.split(","))
-                after[name] = ",".join(item for item in items if not _takes(gone, item))
+                removed = Counter(text.split(","))
+                after[name] = ",".join(item for item in items if not _takes(removed, item))
             else:
                 there = set(items)
                 new = [item for item in dict.fromkeys(text.split(",")) if item not in there]
@@ -181,8 +181,8 @@ def _min_isr_record(broker: str, value: str | None) -> ConfigRecord:
 def _records(resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]) -> list[ConfigRecord]:
     """Return records for the keys that differ."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
-    gone = [name for name in before if name not in after]
+    removed = [name for name in before if name not in after]
     return [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-        for name, value in (*changed.items(), *((name, None) for name in gone))
+        for name, value in (*changed.items(), *((name, None) for name in removed))
     ]

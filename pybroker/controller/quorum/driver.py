@@ -147,7 +147,7 @@ class Driver:
         self._pump()
         return committed
 
-    async def settled(self) -> None:
+    async def completed(self) -> None:
         """Return when all writes that the voter has requested so far are done."""
         while self._failure is None and (self._write is not None or self._queue):
             if self._write is not None:
@@ -371,7 +371,7 @@ class Driver:
             for key, replica in self.announced.all.items():
                 addresses[key] = PeerAddress(replica.node_id, replica.endpoint.host, replica.endpoint.port)
             addresses |= self._unknown(addresses)
-        self.peers.update(addresses, says_where=voter.is_dynamic)
+        self.peers.update(addresses, locates=voter.is_dynamic)
         if self._ticking is None and (voter.is_dynamic or not voter.is_alone):
             self._tick_later()
 
@@ -458,10 +458,10 @@ class Driver:
         """Remove observers that have been silent for long. Announce this replica while it knows no leader."""
         now_s = asyncio.get_running_loop().time()
         voter = self.voter
-        gone = self.announced.leave(now_s)
-        for key in gone:
+        removed = self.announced.leave(now_s)
+        for key in removed:
             voter.remove_learner(key)
-        if gone:
+        if removed:
             self._follow_voters()
         is_lost = not voter.is_leader and (not voter.votes or voter.leader is None)
         if is_lost and now_s - self._announced_s >= _ANNOUNCE_S:

@@ -422,7 +422,7 @@ class Voter:
                 _replay(batch, replay)
         before = self._first - 1
         last = before + len(self._ends)
-        self.applied = self._settle(changes, before, last)
+        self.applied = self._complete(changes, before, last)
         count = max(len(entries) - (last - self.applied), 0)
         for batch in entries[:count]:
             _replay(batch, replay)
@@ -458,18 +458,18 @@ class Voter:
             return LogPosition()
         return find_lost(self._settings.directory, position, self._last_epoch, self.next_offset)
 
-    def _settle(self, changes: Sequence[Change], before: int, last: int) -> int:
+    def _complete(self, changes: Sequence[Change], before: int, last: int) -> int:
         """Apply the committed voter sets, and return the index of the last committed entry."""
         final = sum(change.end_offset <= self._hard_state.voters_offset for change in changes)
-        settled = max(final, len(changes) - 1, 0)
-        if settled:
-            self._name(changes[settled - 1].voters)
-        if settled < len(changes) and self.is_alone:
-            self._name(changes[settled].voters)  # the entries on this disk are those of the majority
-            settled += 1
+        completed = max(final, len(changes) - 1, 0)
+        if completed:
+            self._name(changes[completed - 1].voters)
+        if completed < len(changes) and self.is_alone:
+            self._name(changes[completed].voters)  # the entries on this disk are those of the majority
+            completed += 1
         if self.is_alone:
             return last
-        return changes[settled - 1].raft_index if settled else before
+        return changes[completed - 1].raft_index if completed else before
 
     def _name(self, voters: VoterSet) -> None:
         self.voters, self.names_voters, self.is_dynamic = voters, True, True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.errors import GroupError, GroupIdNotFoundError
-from pybroker.coordinator.group.offsets import MOST_GONE
+from pybroker.coordinator.group.offsets import MOST_REMOVED
 from pybroker.coordinator.group.records import build_offset_tombstone
 from pybroker.machine.machine import Outcome, Timer
 from pybroker.protocol.errors import ErrorCode
@@ -90,7 +90,7 @@ def delete_groups(view: GroupView, event: DeleteGroups, _now: int) -> Outcome[Re
     timers: list[Timer] = []
     results = []
     for group_id in event.group_ids:
-        if len(records) >= MOST_GONE:
+        if len(records) >= MOST_REMOVED:
             break
         try:
             group = _deletable(view, group_id)

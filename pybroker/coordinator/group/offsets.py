@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 """From this version on a member of a deleted group receives GROUP_ID_NOT_FOUND (KIP-848)."""
 NO_OFFSET = -1
-MOST_GONE = 2_000
+MOST_REMOVED = 2_000
 """Maximum number of deleted offsets after which a decision leaves the remaining groups to the next one."""
 _HAVE_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
@@ -214,12 +214,12 @@ def expire(view: GroupView, event: ExpireOffsets, now: int) -> Outcome[Record, N
     records: list[Record] = []
     timers: list[Timer] = [expiration_timer(view, now)]
     for group_id, group in view.groups.items():
-        if len(records) >= MOST_GONE:
+        if len(records) >= MOST_REMOVED:
             timers[0] = Timer(timers[0].key, now, event)
             break
-        gone = [build_offset_tombstone(group_id, *partition) for partition in _expired(view, group, now)]
-        records += gone
-        if group.is_empty and len(gone) == len(view.offsets(group_id)) and not view.pending(group_id):
+        removed = [build_offset_tombstone(group_id, *partition) for partition in _expired(view, group, now)]
+        records += removed
+        if group.is_empty and len(removed) == len(view.offsets(group_id)) and not view.pending(group_id):
             records += group.build_tombstones()
             timers += [Timer(key, None) for key in group.timer_keys()]
     return Outcome(tuple(records), None, tuple(timers))
@@ -231,7 +231,7 @@ def expiration_timer(view: GroupView, now: int) -> Timer:
 
 
 def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
-    gone = []
+    removed = []
     pending = view.pending(group.id)
     for (topic, index), value in view.offsets(group.id).items():
         begins = group.retention_begins(value.commit_timestamp)
@@ -242,8 +242,8 @@ def _expired(view: GroupView, group: Group, now: int) -> list[tuple[str, int]]:
         else:
             over = now - begins >= view.settings.offsets_retention_ms
         if over and not group.is_subscribed_to(topic) and (topic, index) not in pending:
-            gone.append((topic, index))
-    return gone
+            removed.append((topic, index))
+    return removed
 
 
 def forgetting_key(topics: Sequence[tuple[str, bytes]]) -> Hashable:
@@ -259,16 +259,16 @@ def forget_topics(view: GroupView, event: TopicsDeleted, now: int) -> Outcome[Re
     deleted = dict(event.topics)
     records: list[GroupRecord] = []
     for group_id in view.groups:
-        if len(records) >= MOST_GONE:
+        if len(records) >= MOST_REMOVED:
             return Outcome(tuple(records), None, (Timer(forgetting_key(event.topics), now, event),))
-        gone: dict[tuple[str, int], None] = {}
+        removed: dict[tuple[str, int], None] = {}
         for partition, value in view.offsets(group_id).items():
             if _is_of(deleted, partition[0], value):
-                gone[partition] = None
+                removed[partition] = None
         for partition, of_producers in view.pending(group_id).items():
             if any(_is_of(deleted, partition[0], offset.value) for offset in of_producers.values()):
-                gone[partition] = None
-        records += [build_offset_tombstone(group_id, *partition) for partition in gone]
+                removed[partition] = None
+        records += [build_offset_tombstone(group_id, *partition) for partition in removed]
     return Outcome(tuple(records), None)
 
 

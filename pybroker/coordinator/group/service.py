@@ -94,7 +94,7 @@ class GroupCoordinator:
         self.submit_all = runtime.submit_all
         self.expect_step = runtime.expect_step
         self.step = runtime.step
-        self.append_settled = commits.append_settled
+        self.append_completed = commits.append_completed
 
     def follow(self, image: MetadataImage) -> None:
         """Apply a newer image, whose partitions are open here: load, resign, and delete offsets of deleted topics."""
@@ -163,9 +163,9 @@ class GroupCoordinator:
             log.warning("%s; %s", refusal, ", ".join(f"{name}={value}" for name, value in settings.items()))
 
     def _forget_deleted(self, before: TopicsImage, now: TopicsImage) -> None:
-        gone = [(topic.name, topic_id) for topic_id, topic in before.by_id.items() if topic_id not in now.by_id]
-        if gone:
-            self._runtime.notify_all(forgetting_key(gone), TopicsDeleted(gone))
+        removed = [(topic.name, topic_id) for topic_id, topic in before.by_id.items() if topic_id not in now.by_id]
+        if removed:
+            self._runtime.notify_all(forgetting_key(removed), TopicsDeleted(removed))
 
 
 def _log_rebalances(records: Sequence[Record]) -> None:

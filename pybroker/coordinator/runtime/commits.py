@@ -36,10 +36,10 @@ class CommitWaits:
         self._expected: dict[int, Callable[[], None]] = {}
         self._tickets = count()
 
-    def expect(self, settled: Callable[[], None]) -> int:
-        """Return a ticket for the caller's own appends; `settled` is called when they are settled, or have failed."""
+    def expect(self, completed: Callable[[], None]) -> int:
+        """Return a ticket for the caller's own appends; `completed` is called when they are settled, or have failed."""
         ticket = next(self._tickets)
-        self._expected[ticket] = settled
+        self._expected[ticket] = completed
         return ticket
 
     def forget(self, ticket: int) -> None:
@@ -51,21 +51,21 @@ class CommitWaits:
 
         The reply fails with a `NotCoordinatorError` if it cannot be committed. `then` is called after the reply.
         """
-        if log.has_settled(end_offset):
+        if log.has_completed(end_offset):
             return None
         ticket, committed = next(self._tickets), Reply()
         self._uncommitted[ticket] = _Uncommitted(log, end_offset, committed, then)
-        log.settle(end_offset, ticket)
+        log.complete(end_offset, ticket)
         return committed
 
-    def append_settled(self, ticket: int) -> None:
+    def append_completed(self, ticket: int) -> None:
         """Process the end of an append's sync, successful or not: complete its replies."""
         expected = self._expected.pop(ticket, None)
         if expected is not None:
             expected()
             return
         log, end_offset, committed, then = self._uncommitted.pop(ticket)
-        if log.has_settled(end_offset):
+        if log.has_completed(end_offset):
             committed(None, None)
         else:
             committed(None, NotCoordinatorError("the log could not be synced"))

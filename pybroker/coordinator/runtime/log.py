@@ -37,11 +37,11 @@ class PartitionLog(Protocol):
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
         """Append batches without waiting for a disk; returns (first offset, last offset)."""
 
-    def has_settled(self, end_offset: int) -> bool:
+    def has_completed(self, end_offset: int) -> bool:
         """Return whether all records below are committed, and synced if the log's configuration requires it."""
 
-    def settle(self, end_offset: int, ticket: int) -> None:
-        """Start settling all records below; afterwards `CommitWaits.append_settled` is called with the ticket."""
+    def complete(self, end_offset: int, ticket: int) -> None:
+        """Start settling all records below; afterwards `CommitWaits.append_completed` is called with the ticket."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Return batches, starting with the one that contains `offset`; the last may be truncated, the first not."""

@@ -57,13 +57,13 @@ class Markers:
         A marker that is not committed in time gets REQUEST_TIMED_OUT, and stays in the log.
         """
         appended: list[Appended] = []
-        settled: list[asyncio.Future[None]] = []
+        completed: list[asyncio.Future[None]] = []
         for some in parts(ended, most=_AT_ONCE):
             if appended:
                 await asyncio.sleep(0)
-            self._append_some(some, appended, settled)
-        if settled:
-            await asyncio.wait(settled, timeout=self._timeout_ms() / 1000)
+            self._append_some(some, appended, completed)
+        if completed:
+            await asyncio.wait(completed, timeout=self._timeout_ms() / 1000)
         return [code for together in appended for code in together.error_codes()]
 
     def begin(self, ended: Sequence[EndedTransaction], then: Callable[[list[int]], None]) -> None:
@@ -88,13 +88,13 @@ class Markers:
         timer = asyncio.get_running_loop().call_later(self._timeout_ms() / 1000, complete)
 
     def _append_some(
-        self, some: Sequence[EndedTransaction], appended: list[Appended], settled: list[asyncio.Future[None]]
+        self, some: Sequence[EndedTransaction], appended: list[Appended], completed: list[asyncio.Future[None]]
     ) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ticket = self._commits.expect(lambda: None if future.done() else future.set_result(None))
         markers = self._append(some, ticket)
         appended.append(markers)
         if markers.is_awaited:
-            settled.append(future)
+            completed.append(future)
         else:
             self._commits.forget(ticket)

@@ -57,8 +57,8 @@ def matcher(pattern: str) -> Callable[[str], object]:
     try:
         re2.compile(pattern, options)
     except re2.error as error:
-        (said,) = error.args
-        fault = (said.decode() if isinstance(said, bytes) else str(said)).split(": ")[0]
+        (reported,) = error.args
+        fault = (reported.decode() if isinstance(reported, bytes) else str(reported)).split(": ")[0]
         raise InvalidPatternError(_WORDS.get(fault, fault)) from None
     finally:
         re2.purge()  # Otherwise it would keep the last 128 patterns.

@@ -215,11 +215,11 @@ class CoordinatorRuntime(Generic[Record, KindMachine]):
         observer = self._kind.observer
         if observer is None or shard.machine is None or not (left := observer.unfinished(shard.machine)):
             return
-        settled = self._commits.committed(opened, opened.log_end_offset, _nothing)
-        if settled is None:
+        completed = self._commits.committed(opened, opened.log_end_offset, _nothing)
+        if completed is None:
             self._notify(shard, left)
         else:
-            settled.on_complete(lambda _value, error: None if error else self._notify(shard, left))
+            completed.on_complete(lambda _value, error: None if error else self._notify(shard, left))
 
     def _notify(self, shard: _Shard[Record, KindMachine], records: Sequence[Record]) -> None:
         """Pass committed records to the observer, unless the shard has resigned meanwhile."""

@@ -270,15 +270,15 @@ class TransactionMarkers:
         assert own is not None
         queue = self._here
         sent: list[tuple[_Ending, list[Partition]]] = []
-        room = MAX_OWN
-        while queue and room > 0:
+        capacity = MAX_OWN
+        while queue and capacity > 0:
             ending = next(iter(queue))
             partitions = sorted(queue.pop(ending))
-            if len(partitions) > room:
-                queue[ending] = set(partitions[room:])
-                del partitions[room:]
+            if len(partitions) > capacity:
+                queue[ending] = set(partitions[capacity:])
+                del partitions[capacity:]
             sent.append((ending, partitions))
-            room -= len(partitions)
+            capacity -= len(partitions)
         if queue:
             self._flush_soon()
         own.write([ending.written_here(partitions) for ending, partitions in sent], partial(self._appended_here, sent))
@@ -295,7 +295,7 @@ class TransactionMarkers:
         for ending, partitions in sent:
             of_ending = dict(zip(partitions, each, strict=False))
             if self._is_current(ending):
-                self._settle(ending, partitions, of_ending)
+                self._end_partitions(ending, partitions, of_ending)
 
     def _maybe_send(self, broker: int) -> None:
         if broker in self._in_progress or not (sent := self._take(broker)):
@@ -310,20 +310,20 @@ class TransactionMarkers:
         queue = self._queued.get(broker, {})
         taken: dict[_Ending, set[Partition]] = {}
         producers: set[int] = set()
-        room = MAX_PARTITIONS
+        capacity = MAX_PARTITIONS
         for ending in list(queue):
-            if room <= 0:
+            if capacity <= 0:
                 break
             if ending.identity.producer_id in producers:
                 continue
             producers.add(ending.identity.producer_id)
             partitions = queue.pop(ending)
-            if len(partitions) > room:
-                rest = set(sorted(partitions)[room:])
+            if len(partitions) > capacity:
+                rest = set(sorted(partitions)[capacity:])
                 queue[ending] = rest
                 partitions -= rest
             taken[ending] = partitions
-            room -= len(partitions)
+            capacity -= len(partitions)
         if not queue:
             self._queued.pop(broker, None)
         return taken
@@ -341,10 +341,10 @@ class TransactionMarkers:
         results = {} if response is None else {result.producer_id: result for result in response.markers}
         for ending, partitions in sent.items():
             if self._is_current(ending):
-                self._settle(ending, partitions, _codes(results.get(ending.identity.producer_id)))
+                self._end_partitions(ending, partitions, _codes(results.get(ending.identity.producer_id)))
         self._maybe_send(broker)
 
-    def _settle(self, ending: _Ending, partitions: Iterable[Partition], codes: Mapping[Partition, int]) -> None:
+    def _end_partitions(self, ending: _Ending, partitions: Iterable[Partition], codes: Mapping[Partition, int]) -> None:
         """Process the results of a marker's partitions; those without a result are sent again."""
         again = []
         for partition in sorted(partitions):

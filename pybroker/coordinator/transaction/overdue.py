@@ -49,9 +49,9 @@ def expire_ids(view: TransactionView, _event: ExpireTransactionalIds, now: int) 
     """Delete expired transactional ids; repeated after the interval."""
     last = now - view.context.settings.id_expiration_ms
     due = (one for one, known in view.transactions.items() if known.state in _MAY_EXPIRE and known.updated_ms <= last)
-    gone = list(islice(due, MOST_AT_ONCE + 1))
-    records = tuple(TransactionRecord(one, None) for one in gone[:MOST_AT_ONCE])
-    return Outcome(records, None, (_again(now) if len(gone) > MOST_AT_ONCE else expiration_timer(view, now),))
+    removed = list(islice(due, MOST_AT_ONCE + 1))
+    records = tuple(TransactionRecord(one, None) for one in removed[:MOST_AT_ONCE])
+    return Outcome(records, None, (_again(now) if len(removed) > MOST_AT_ONCE else expiration_timer(view, now),))
 
 
 def expiration_timer(view: TransactionView, now: int) -> Timer:

@@ -51,8 +51,8 @@ class BearerExchange:
         try:
             bearer = self._validator.check(token)
         except TokenError as error:
-            said = {"status": error.status, **({} if error.scope is None else {"scope": error.scope})}
-            words = json.dumps(said, separators=(",", ":"))
+            reported = {"status": error.status, **({} if error.scope is None else {"scope": error.scope})}
+            words = json.dumps(reported, separators=(",", ":"))
             self._refused = Refused(str(error), words)
             return Challenge(words.encode())
         if authzid not in ("", bearer.user):

@@ -30,7 +30,7 @@ def id_of(directory: LogDirectory) -> bytes | None:
     return None if directory.meta is None else id_bytes(directory.meta.directory_id)
 
 
-def settle_found(
+def complete_found(
     name: str, topic_id: bytes, found: Sequence[LogDirectory], ids: Mapping[str, bytes | Exception | None]
 ) -> LogDirectory | None:
     """Return the directory with the log `name`. The other logs of this name are renamed.

@@ -105,10 +105,10 @@ class LogDirectory:
     def last_broker_epoch(self) -> int:
         """Return the broker epoch of the last clean stop, -1 if there is none, or the file cannot be parsed."""
         try:
-            said = json.loads((self.path / CLEAN_SHUTDOWN_NAME).read_text(encoding="utf-8"))
+            reported = json.loads((self.path / CLEAN_SHUTDOWN_NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return NO_BROKER_EPOCH
-        epoch = said.get("brokerEpoch") if isinstance(said, dict) else None
+        epoch = reported.get("brokerEpoch") if isinstance(reported, dict) else None
         return epoch if type(epoch) is int and 0 <= epoch <= _LARGEST_EPOCH else NO_BROKER_EPOCH
 
     def take_clean_shutdown(self) -> bool:

@@ -172,11 +172,11 @@ class Report:
         if self.leader_changes:
             often = "once" if self.leader_changes == 1 else f"{self.leader_changes:,} times"
             lines.append(f"leaders changed {often} while it was read")
-        verdict = "every record is there once" if self.is_exactly_once else "NOT exactly once"
-        verdict = verdict if self.findings else "nothing was judged"
+        decision = "every record is there once" if self.is_exactly_once else "NOT exactly once"
+        decision = decision if self.findings else "nothing was judged"
         lines.append(
             f"{self.records:,} records: {self.lost:,} lost, {self.duplicated:,} duplicated,"
-            f" {self.reordered:,} reordered: {verdict}"
+            f" {self.reordered:,} reordered: {decision}"
         )
         return "\n".join(lines)
 
@@ -204,7 +204,7 @@ def build_report(tallies: Mapping[tuple[str, int], Tally], expected: Sequence[Ex
         for producer, sequences in tally.by_producer.items()
     }
     findings = [
-        _judge(key, seen.get(key, Sequences()), acknowledged.get(key))
+        _check(key, seen.get(key, Sequences()), acknowledged.get(key))
         for key in sorted(seen.keys() | acknowledged.keys())
     ]
     latencies = Latencies()
@@ -213,7 +213,7 @@ def build_report(tallies: Mapping[tuple[str, int], Tally], expected: Sequence[Ex
     return Report(tuple(findings), dict(tallies), latencies)
 
 
-def _judge(key: tuple[str, int, int], sequences: Sequences, expected: Expected | None) -> Finding:
+def _check(key: tuple[str, int, int], sequences: Sequences, expected: Expected | None) -> Finding:
     sent = None if expected is None else expected.acknowledged + expected.failed
     missing = sequences.lost(sent)
     given_up = 0 if expected is None else min(intervals.size(missing), expected.failed)

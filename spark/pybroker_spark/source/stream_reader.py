@@ -134,9 +134,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin, until = read_checkpoint(start), read_checkpoint(end)
         if start != end and (written := read_beginning(end)) is not None:
             begin = written
-        gone = begin.keys() - until.keys()
-        if gone:
-            self.planner.lose(f"{_positions(begin, gone)}: the partitions are gone")
+        removed = begin.keys() - until.keys()
+        if removed:
+            self.planner.lose(f"{_positions(begin, removed)}: the partitions are gone")
         begin |= self._beginnings([partition for partition in until if partition not in begin])
         ranges = []
         for partition in in_order(until.keys() & begin.keys()):
@@ -166,9 +166,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for attempt in range(1, attempts + 1):
             latest = self._target if self._target is not None else self._query_latest()
             lost = [_shrunk(p, begun[p], latest[p]) for p in in_order(latest) if p in begun and latest[p] < begun[p]]
-            gone = begun.keys() - latest.keys()
-            if gone:
-                lost.append(f"{_positions(begun, gone)}: gone, deleted or not among what the options name")
+            removed = begun.keys() - latest.keys()
+            if removed:
+                lost.append(f"{_positions(begun, removed)}: gone, deleted or not among what the options name")
             if not lost or self._target is not None:
                 break
             if attempt < attempts:
@@ -199,9 +199,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not new:
             return {}
         there = set(self.planner.partitions(missing_ok=True))
-        gone = [partition for partition in new if partition not in there]
-        if gone:
-            self.planner.lose(f"{named(gone)}: added and gone before it was read from offset 0")
+        removed = [partition for partition in new if partition not in there]
+        if removed:
+            self.planner.lose(f"{named(removed)}: added and gone before it was read from offset 0")
         begin = self.planner.all_at([partition for partition in new if partition in there], EARLIEST)
         for partition in in_order(begin):
             if begin[partition] > 0:

@@ -18,16 +18,16 @@ _LINE: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _TIME: Final = "%y/%m/%d %H:%M:%S"
 """The format of the log of Spark's JVM, which contains these lines."""
 
-_settled = False
+_completed = False
 """A worker that is forked from a process with this setup has it too."""
 
 
-def settle() -> None:
+def complete() -> None:
     """Exclude all current objects from later collections, since they live as long as the process. Once a process."""
-    global _settled
-    if not _settled:
+    global _completed
+    if not _completed:
         gc.freeze()
-        _settled = True
+        _completed = True
 
 
 def log_as_spark() -> None:

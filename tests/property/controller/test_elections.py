@@ -74,7 +74,7 @@ def changed(partition: PartitionImage, change: PartitionChangeRecord | None) -> 
 
 @given(
     partition=partitions() | partitions(eligible=True),
-    gone=st.none() | st.integers(0, 4),
+    removed=st.none() | st.integers(0, 4),
     lost=st.booleans(),
     rules=RULES,
     election=st.none() | ELECTIONS,
@@ -82,15 +82,15 @@ def changed(partition: PartitionImage, change: PartitionChangeRecord | None) -> 
 )
 def test_a_change_never_names_a_leader_that_could_lose_records_unless_it_is_unclean(
     partition: PartitionImage,
-    gone: int | None,
+    removed: int | None,
     lost: bool,
     rules: ElectionRules,
     election: Election | None,
     usable: set[int],
 ) -> None:
-    isr = tuple(replica for replica in partition.isr if replica != gone)
+    isr = tuple(replica for replica in partition.isr if replica != removed)
     wanted = msgspec.structs.replace(partition, isr=isr)
-    usable = usable - {gone}
+    usable = usable - {removed}
     change = build_change(
         TOPIC,
         3,
@@ -99,7 +99,7 @@ def test_a_change_never_names_a_leader_that_could_lose_records_unless_it_is_uncl
         usable=among(usable),
         rules=rules,
         election=election,
-        lost=(gone,) if lost and gone is not None else (),
+        lost=(removed,) if lost and removed is not None else (),
     )
     after = changed(partition, change)
     assert set(after.isr) <= set(after.replicas)
@@ -148,7 +148,7 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     partition=partitions() | partitions(eligible=True),
-    gone=st.none() | st.integers(0, 4),
+    removed=st.none() | st.integers(0, 4),
     lost=st.booleans(),
     min_isr=st.integers(1, 3),
     keeps=st.booleans(),
@@ -158,18 +158,18 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 def test_the_change_is_kafkas(
     oracle: java_oracle.JavaOracle,
     partition: PartitionImage,
-    gone: int | None,
+    removed: int | None,
     lost: bool,
     min_isr: int,
     keeps: bool,
     election: Election,
     usable: set[int],
 ) -> None:
-    isr = tuple(replica for replica in partition.isr if replica != gone)
+    isr = tuple(replica for replica in partition.isr if replica != removed)
     # Kafka forgets who could lead a partition without an ISR when the feature goes; here it may lead yet.
     assume(keeps or isr or not partition.eligible_leader_replicas)
-    is_lost = (gone,) if lost and gone is not None else ()
-    usable = usable - {gone}
+    is_lost = (removed,) if lost and removed is not None else ()
+    usable = usable - {removed}
     ours = build_change(
         TOPIC,
         0,

@@ -45,8 +45,8 @@ def messages(cls: type[Message], version: int, *, for_peers: bool = False) -> st
 
 @cache
 def _structs(cls: type[Struct], version: int, for_peers: bool) -> st.SearchStrategy[Struct]:
-    said = {field.name: _values(field, version, for_peers) for field in fields_of(cls) if version in field.versions}
-    return st.builds(cls, **said)
+    reported = {field.name: _values(field, version, for_peers) for field in fields_of(cls) if version in field.versions}
+    return st.builds(cls, **reported)
 
 
 def _values(field: FieldSpec, version: int, for_peers: bool) -> st.SearchStrategy[Any]:

@@ -139,19 +139,19 @@ def _versions(field: dict[str, Any]) -> str:
 
 def _default(field: dict[str, Any]) -> Any:
     """What Kafka's generated class starts a field with."""
-    said, kind = field.get("default", ""), field["type"]
-    if str(said) == "null":
+    reported, kind = field.get("default", ""), field["type"]
+    if str(reported) == "null":
         return None
     if kind.startswith("[]"):
         return []
-    zeros: dict[str, Any] = {"string": str(said), "bytes": b"", "records": b"", "uuid": bytes(16), "float64": 0.0}
+    zeros: dict[str, Any] = {"string": str(reported), "bytes": b"", "records": b"", "uuid": bytes(16), "float64": 0.0}
     if kind in zeros:
         return zeros[kind]
     if kind == "bool":
-        return str(said).lower() == "true"
+        return str(reported).lower() == "true"
     if kind[0].isupper():
         return {}
-    return int(str(said), 0) if said != "" else 0
+    return int(str(reported), 0) if reported != "" else 0
 
 
 def _squeezed(name: str) -> str:

@@ -158,7 +158,7 @@ def _same_values(ours: Struct, theirs: Any, version: int) -> None:
 
 def _in_kafka_python(ours: Struct, peer: Any, version: int) -> Any:
     """Make kafka-python's object of a message of ours; it writes each tagged field that it is given."""
-    said = {}
+    reported = {}
     for field in fields_of(type(ours)):
         value = getattr(ours, field.name)
         if version not in field.versions or (version in field.tagged and value == field.default):
@@ -172,8 +172,8 @@ def _in_kafka_python(ours: Struct, peer: Any, version: int) -> Any:
             value = UUID(bytes=value)
         elif name == "authorized_operations":
             value = {bit for bit in range(32) if value >> bit & 1}
-        said[name] = value
-    return peer(version=version, **said)
+        reported[name] = value
+    return peer(version=version, **reported)
 
 
 def _attribute(theirs: Any, name: str) -> Any:

@@ -81,8 +81,8 @@ async def test_a_broker_that_cannot_be_found_is_an_error_that_says_why() -> None
         images = [image_of({}), image_of({2: two.endpoint}, fenced=True), image_of({2: two.endpoint})]
         settings = SETTINGS._replace(listener="OTHER")
         async with channel_by(lambda: images.pop(0), settings) as channel:
-            for said in ("has no broker 2", "broker 2 is fenced", "has no listener OTHER, only INNER"):
-                with pytest.raises(ConnectionLostError, match=said):
+            for reported in ("has no broker 2", "broker 2 is fenced", "has no listener OTHER, only INNER"):
+                with pytest.raises(ConnectionLostError, match=reported):
                     await query(channel)
 
 
@@ -98,9 +98,9 @@ async def test_a_connection_that_ends_before_the_answer_fails_its_requests_and_t
 
 
 async def test_all_that_wait_for_a_broker_that_is_not_there_fail_with_the_same_try() -> None:
-    gone = ScriptedController({})
-    async with gone:
-        image = image_of({2: gone.endpoint})
+    removed = ScriptedController({})
+    async with removed:
+        image = image_of({2: removed.endpoint})
     async with channel_by(lambda: image, SETTINGS._replace(backoff_ms=1_000_000)) as channel:
         outcomes = await asyncio.gather(*(query(channel) for _ in range(5)), return_exceptions=True)
         assert all(isinstance(it, ConnectionLostError) for it in outcomes)
@@ -109,9 +109,9 @@ async def test_all_that_wait_for_a_broker_that_is_not_there_fail_with_the_same_t
 
 
 async def test_a_broker_that_moved_is_asked_at_its_new_address_without_a_rest() -> None:
-    gone = ScriptedController({})
-    async with gone:
-        images = [image_of({2: gone.endpoint})]
+    removed = ScriptedController({})
+    async with removed:
+        images = [image_of({2: removed.endpoint})]
     async with ScriptedController({HEARTBEAT: alive}) as two:
         settings = SETTINGS._replace(backoff_ms=1_000_000)
         async with channel_by(lambda: images[0], settings) as channel:
@@ -200,8 +200,8 @@ async def test_what_a_broker_does_not_speak_is_an_error_at_once() -> None:
 
 
 async def test_the_end_of_the_channel_ends_what_waits_for_an_answer_and_what_waits_for_a_connection() -> None:
-    gone = ScriptedController({})
-    async with gone:
+    removed = ScriptedController({})
+    async with removed:
         pass
     never = asyncio.Event()
 
@@ -210,7 +210,7 @@ async def test_the_end_of_the_channel_ends_what_waits_for_an_answer_and_what_wai
         return BrokerHeartbeatResponse()
 
     async with ScriptedController({HEARTBEAT: wait}) as two:
-        image = image_of({2: two.endpoint, 3: gone.endpoint})
+        image = image_of({2: two.endpoint, 3: removed.endpoint})
         async with channel_by(lambda: image, SETTINGS._replace(backoff_ms=1_000_000)) as channel:
             querying = [asyncio.ensure_future(query(channel))]
             await two.until_requested(HEARTBEAT, 1)

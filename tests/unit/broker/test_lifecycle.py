@@ -41,7 +41,7 @@ class Speaker:
         self.now = 0
         self.life = Lifecycle(SETTINGS, self.now)
 
-    def say(self, command: str) -> str:
+    def report(self, command: str) -> str:
         """Do what a command says; return the state, what the next heartbeat wants, and the pause before it."""
         word, *rest = command.split()
         pause = getattr(self, f"_{word}")(*rest)
@@ -86,4 +86,4 @@ class Speaker:
 
 def test_transcript_of_a_brokers_life(request: pytest.FixtureRequest) -> None:
     path = Path(__file__).parents[2] / "transcripts" / "broker_life.txt"
-    check_transcript(path, Speaker().say, rewrite=request.config.getoption("--rewrite"))
+    check_transcript(path, Speaker().report, rewrite=request.config.getoption("--rewrite"))

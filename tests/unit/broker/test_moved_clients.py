@@ -38,31 +38,31 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 async def _seconds(broker: Broker) -> tuple[bool, float]:
     clients = MovedClients(broker.leads, broker.refused, broker.now)
     begun = broker.now()
-    return await clients.gone(), broker.now() - begun
+    return await clients.removed(), broker.now() - begun
 
 
 async def test_a_broker_that_nobody_asks_stops_soon() -> None:
-    gone, seconds = await _seconds(Broker(iter([7])))
-    assert gone
+    removed, seconds = await _seconds(Broker(iter([7])))
+    assert removed
     assert QUIET_S <= seconds <= QUIET_S + 2 * STEP_S
 
 
 async def test_clients_that_come_back_are_answered_until_they_do_not() -> None:
-    gone, seconds = await _seconds(Broker(iter([0, 3, 0, 0, 1, 0, 0, 2])))
-    assert gone
+    removed, seconds = await _seconds(Broker(iter([0, 3, 0, 0, 1, 0, 0, 2])))
+    assert removed
     assert 7 * STEP_S + QUIET_S <= seconds < LONGEST_S
 
 
 async def test_clients_that_find_no_other_leader_do_not_keep_a_broker_for_ever(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    gone, seconds = await _seconds(Broker(iter([1] * 1000)))
-    assert not gone
+    removed, seconds = await _seconds(Broker(iter([1] * 1000)))
+    assert not removed
     assert LONGEST_S <= seconds <= LONGEST_S + 2 * STEP_S
     assert "clients still send requests for partitions that other brokers lead" in caplog.text
 
 
 async def test_a_broker_that_does_not_know_yet_that_it_leads_no_more_goes_on() -> None:
-    gone, seconds = await _seconds(Broker(iter([]), leads_for=10))
-    assert gone
+    removed, seconds = await _seconds(Broker(iter([]), leads_for=10))
+    assert removed
     assert seconds >= 9 * STEP_S + QUIET_S

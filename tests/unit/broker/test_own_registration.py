@@ -18,5 +18,5 @@ def test_a_broker_that_is_unregistered_while_it_runs_says_so_once(caplog: pytest
     assert caplog.messages == []
     for image in (EMPTY_IMAGE, EMPTY_IMAGE):
         own.publish(delta, image)
-    (said,) = caplog.messages
-    assert said.startswith("Broker 1 was unregistered while it runs")
+    (reported,) = caplog.messages
+    assert reported.startswith("Broker 1 was unregistered while it runs")

@@ -39,13 +39,13 @@ class Brokers:
         self.requested.put_nowait((request, response))
         return await response
 
-    async def respond(self, said: Response | Exception) -> AddPartitionsToTxnRequest:
+    async def respond(self, reported: Response | Exception) -> AddPartitionsToTxnRequest:
         """Answer the question that has waited longest."""
         request, response = await self.requested.get()
-        if isinstance(said, Exception):
-            response.set_exception(said)
+        if isinstance(reported, Exception):
+            response.set_exception(reported)
         else:
-            response.set_result(said(request))
+            response.set_result(reported(request))
         return request
 
 

@@ -17,20 +17,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_said_once_for_a_call_that_no_broker_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    said = ""
+    reported = ""
 
-    def is_said(times: int) -> bool:
-        nonlocal said
-        said += capsys.readouterr().err
-        return said.count("\n") == times
+    def is_reported(times: int) -> bool:
+        nonlocal reported
+        reported += capsys.readouterr().err
+        return reported.count("\n") == times
 
     with BrokerWatch(NO_SERVER, {"max.block.ms": "60000", "linger.ms": "5"}) as watch:
         watch.begin()
-        wait_until(lambda: is_said(1), within=60, what="said once")
+        wait_until(lambda: is_reported(1), within=60, what="said once")
         watch.end()
         watch.begin()
-        wait_until(lambda: is_said(2), within=60, what="said twice")
-    for line in said.splitlines():
+        wait_until(lambda: is_reported(2), within=60, what="said twice")
+    for line in reported.splitlines():
         assert line.startswith(f"no broker answered: {NO_SERVER}: ")
         assert "; trying again for " in line
         assert line.endswith(" s (max.block.ms=60000)")

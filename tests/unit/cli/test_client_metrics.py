@@ -39,8 +39,8 @@ def test_it_is_said_that_no_broker_answers(tmp_path: Path, capsys: pytest.Captur
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms=500\nrequest.timeout.ms=500\n")
     assert main(["client-metrics", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(config), "--list"]) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("Error while executing client metrics command : no broker answered: 127.0.0.1:1: ")
+    reported = capsys.readouterr().out
+    assert reported.startswith("Error while executing client metrics command : no broker answered: 127.0.0.1:1: ")
 
 
 def test_documents_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

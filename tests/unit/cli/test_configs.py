@@ -149,9 +149,9 @@ def test_a_wrong_command_says_what_is_wrong(
     configs: Configs, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert configs(*arguments) == 1
-    said = capsys.readouterr().err
-    assert words in said
-    assert len(said.splitlines()) == 1
+    reported = capsys.readouterr().err
+    assert words in reported
+    assert len(reported.splitlines()) == 1
 
 
 def test_quotas_of_users_clients_and_addresses_are_changed_and_shown(

@@ -102,13 +102,13 @@ def test_a_record_that_cannot_be_decoded_ends_it_or_is_skipped(
         broker, "--topic", "bytes", "--from-beginning", "--max-messages", "2", "--value-deserializer", "Long"
     )
     assert main(arguments) == 1
-    said = capfd.readouterr().err
-    assert "bytes-0 offset 0: Size of data received by LongDeserializer is not 8" in said
-    assert "Processed a total of 1 messages" in said
+    reported = capfd.readouterr().err
+    assert "bytes-0 offset 0: Size of data received by LongDeserializer is not 8" in reported
+    assert "Processed a total of 1 messages" in reported
     assert main([*arguments, "--skip-message-on-error"]) == 0
-    said = capfd.readouterr().err
-    assert said.count("skipping this message") == 2
-    assert "Processed a total of 2 messages" in said
+    reported = capfd.readouterr().err
+    assert reported.count("skipping this message") == 2
+    assert "Processed a total of 2 messages" in reported
 
 
 def test_it_ends_when_nothing_comes(broker: Broker, capfd: pytest.CaptureFixture[str]) -> None:
@@ -137,10 +137,10 @@ def test_it_ends_when_nothing_comes(broker: Broker, capfd: pytest.CaptureFixture
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    broker: Broker, capfd: pytest.CaptureFixture[str], arguments: list[str], said: str
+    broker: Broker, capfd: pytest.CaptureFixture[str], arguments: list[str], reported: str
 ) -> None:
     assert main(command(broker, *arguments)) == 1
-    assert said in capfd.readouterr().err
+    assert reported in capfd.readouterr().err
 
 
 def process(
@@ -158,11 +158,11 @@ def test_a_signal_ends_it_with_the_count(broker: Broker, number: signal.Signals,
         assert len([running.stdout.readline() for _ in range(3)]) == 3
         running.send_signal(number)
         try:
-            _, said = running.communicate(timeout=60)
+            _, reported = running.communicate(timeout=60)
         finally:
             running.kill()
     assert running.returncode == status
-    assert said.decode() == "Processed a total of 3 messages\n"
+    assert reported.decode() == "Processed a total of 3 messages\n"
 
 
 def test_a_reader_that_goes_ends_it_quietly(broker: Broker) -> None:
@@ -171,10 +171,10 @@ def test_a_reader_that_goes_ends_it_quietly(broker: Broker) -> None:
         assert running.stdout.readline() == b"x" * 20 + b"\n"
         running.stdout.close()
         assert running.stderr is not None
-        said = running.stderr.read().decode()
+        reported = running.stderr.read().decode()
     assert running.returncode == 0
-    assert said.startswith("Processed a total of ")
-    assert said.count("\n") == 1
+    assert reported.startswith("Processed a total of ")
+    assert reported.count("\n") == 1
 
 
 def test_a_reader_that_goes_after_the_last_record_ends_it(broker: Broker) -> None:
@@ -206,15 +206,15 @@ def committed(broker: Broker, group: str) -> int | None:
     return None if offset is None else offset.offset
 
 
-def processed(said: bytes) -> int:
-    return int(said.decode().rpartition("Processed a total of ")[2].partition(" ")[0])
+def processed(reported: bytes) -> int:
+    return int(reported.decode().rpartition("Processed a total of ")[2].partition(" ")[0])
 
 
 def test_on_a_full_disk_nothing_is_committed(broker: Broker) -> None:
     with Path("/dev/full").open("wb") as full, process(broker, *MANY, "full", stdout=full) as running:
-        _, said = running.communicate(timeout=60)
+        _, reported = running.communicate(timeout=60)
     assert running.returncode == 0
-    first, last = said.decode().splitlines()
+    first, last = reported.decode().splitlines()
     assert first == "Unable to write to standard out, closing consumer. (No space left on device)"
     assert last == "Processed a total of 0 messages"
     assert not committed(broker, "full")
@@ -226,10 +226,10 @@ def test_what_a_reader_that_goes_has_not_taken_is_not_committed(broker: Broker) 
         assert running.stderr is not None
         assert len([running.stdout.readline() for _ in range(100_000)]) == 100_000
         running.stdout.close()
-        said = running.stderr.read()
+        reported = running.stderr.read()
     assert running.returncode == 0
-    assert 0 < processed(said) < 200_000
-    assert committed(broker, "gone") == processed(said)
+    assert 0 < processed(reported) < 200_000
+    assert committed(broker, "gone") == processed(reported)
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])
@@ -243,9 +243,9 @@ def test_a_signal_in_the_middle_commits_what_was_written(
         assert running.stdout.readline()
         assert running.stderr is not None
         running.send_signal(number)
-        out, said = running.stdout.read(), running.stderr.read()
+        out, reported = running.stdout.read(), running.stderr.read()
     assert running.returncode == status
-    assert committed(broker, group) == processed(said) == out.count(b"\n") + 1
+    assert committed(broker, group) == processed(reported) == out.count(b"\n") + 1
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])
@@ -256,10 +256,10 @@ def test_a_signal_ends_a_write_that_nobody_reads(broker: Broker, unbuffered: boo
         assert running.stderr is not None
         assert running.stdout.readline()
         running.send_signal(signal.SIGTERM)
-        said = running.stderr.read()
+        reported = running.stderr.read()
         taken = running.stdout.read().count(b"\n")
     assert running.returncode == 143
-    assert (committed(broker, group) or 0) == processed(said) <= taken + 1
+    assert (committed(broker, group) or 0) == processed(reported) <= taken + 1
 
 
 def test_what_stands_behind_a_record_that_cannot_be_shown_is_not_committed(
@@ -272,9 +272,9 @@ def test_what_stands_behind_a_record_that_cannot_be_shown_is_not_committed(
             producer.send("strange", b"", key)
     arguments = ("--topic", "strange", "--from-beginning", "--formatter", "Offsets", "--group", "strange")
     assert main(command(broker, *arguments)) == 1
-    said = capfd.readouterr().err
-    assert "Error processing message: Could not read record at offset 1 due to: " in said
-    assert "Processed a total of 2 messages" in said
+    reported = capfd.readouterr().err
+    assert "Error processing message: Could not read record at offset 1 due to: " in reported
+    assert "Processed a total of 2 messages" in reported
     with Admin(broker.bootstrap_servers) as admin:
         assert admin.list_group_offsets("strange")[TopicPartition("strange", 0)].offset == 2
 

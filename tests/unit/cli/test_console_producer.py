@@ -84,8 +84,8 @@ def test_a_record_that_is_too_large_is_reported_and_the_rest_is_sent(
 ) -> None:
     text = b"a\n" + b"x" * 500 + b"\nb\n"
     assert run("small", text, "--producer-property", "max.request.size=400") == 1
-    said = capsys.readouterr().err
-    assert "ERROR Error when sending message to topic small with key: null, value: 500 bytes with error: " in said
+    reported = capsys.readouterr().err
+    assert "ERROR Error when sending message to topic small with key: null, value: 500 bytes with error: " in reported
     assert values(broker, "small", 2) == [b"a", b"b"]
 
 
@@ -95,8 +95,8 @@ def test_records_that_the_broker_refuses_are_reported_one_by_one(
     with Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic("refusing", 1, configs={"cleanup.policy": "compact"})])
     assert run("refusing", b"one\nthree\n") == 1
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(" bytes")[0].rpartition(" ")[2] for line in said] == ["3", "5"]
+    reported = capsys.readouterr().err.splitlines()
+    assert [line.partition(" bytes")[0].rpartition(" ")[2] for line in reported] == ["3", "5"]
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_records_that_the_broker_refuses_are_reported_one_by_one(
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], reported: str
 ) -> None:
     assert run("plain", b"", *arguments) == 1
-    assert said in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
 
 
 def test_standard_input_that_is_closed_has_no_lines(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +147,8 @@ def test_it_says_that_no_broker_answers_and_a_signal_ends_that(
         assert line.startswith("no broker answered: 127.0.0.1:1: ")
         assert "; trying again for " in line
         running.send_signal(number)
-        _, said = running.communicate(timeout=60)
-    assert (running.returncode, said) == (status, b"")
+        _, reported = running.communicate(timeout=60)
+    assert (running.returncode, reported) == (status, b"")
 
 
 def test_a_second_signal_gives_up_what_is_not_acknowledged() -> None:
@@ -167,10 +167,10 @@ def test_a_second_signal_gives_up_what_is_not_acknowledged() -> None:
             b"WARN 1 records are not acknowledged yet; another signal ends without them\n"
         )
         running.send_signal(signal.SIGTERM)
-        _, said = running.communicate(timeout=60)
+        _, reported = running.communicate(timeout=60)
     assert running.returncode == 143
     failed = "ERROR Error when sending message to topic t with key: null, value: 4 bytes"
-    assert said.decode() == f"{failed} with error: the producer is closed\n"
+    assert reported.decode() == f"{failed} with error: the producer is closed\n"
 
 
 PRODUCE = 0

@@ -42,7 +42,7 @@ SERVER = ("--bootstrap-server", "127.0.0.1:1")
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reported: str
 ) -> None:
     assert main(["consumer-groups", *words]) == 1
-    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert reported in capsys.readouterr().err.splitlines()[-1]

@@ -85,6 +85,6 @@ def test_no_output_at_all_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_write_without_room_differs_from_other_failures() -> None:
-    assert standard_output.says_full(OSError(errno.ENOSPC, "No space left on device"))
-    assert not standard_output.says_full(OSError(errno.ENOSPC, "No space left on device", "a file"))
-    assert not standard_output.says_full(FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    assert standard_output.is_disk_full(OSError(errno.ENOSPC, "No space left on device"))
+    assert not standard_output.is_disk_full(OSError(errno.ENOSPC, "No space left on device", "a file"))
+    assert not standard_output.is_disk_full(FileNotFoundError(errno.ENOENT, "No such file or directory"))

@@ -63,8 +63,8 @@ def test_it_ends_quietly_when_its_reader_has_gone(broker: Broker) -> None:
         assert json.loads(running.stdout.readline())["name"] == "startup_complete"
         assert json.loads(running.stdout.readline())["name"] == "producer_send_success"
         running.stdout.close()
-        said = running.stderr.read()
-    assert (running.returncode, said) == (1, "")
+        reported = running.stderr.read()
+    assert (running.returncode, reported) == (1, "")
 
 
 def test_it_ends_on_a_full_disk(broker: Broker) -> None:
@@ -87,8 +87,8 @@ def test_it_says_that_no_broker_answers_and_a_signal_ends_that(number: signal.Si
         assert "; trying again for " in line
         running.send_signal(number)
         # The send would go on for most of a minute.
-        out, said = running.communicate(timeout=60)
-    assert (running.returncode, said) == (128 + number, "")
+        out, reported = running.communicate(timeout=60)
+    assert (running.returncode, reported) == (128 + number, "")
     events = [json.loads(line) for line in out.splitlines()]
     names = ["startup_complete", "producer_send_error", "shutdown_complete", "tool_data"]
     assert [event["name"] for event in events] == names

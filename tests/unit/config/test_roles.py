@@ -228,15 +228,15 @@ def oracle() -> Iterator[java_oracle.JavaOracle]:
 
 @pytest.mark.java
 def test_the_tables_of_nodes_are_kafkas(oracle: java_oracle.JavaOracle) -> None:
-    def said(given: Given) -> str | None:
+    def reported(given: Given) -> str | None:
         fault = oracle.query("node", configs=given).get("fault")
         return None if fault is None else str(fault).removeprefix("requirement failed: ")
 
-    assert [(changes, words) for base, changes in TAKEN if (words := said(changed(base, changes)))] == []
+    assert [(changes, words) for base, changes in TAKEN if (words := reported(changed(base, changes)))] == []
     differing = [
         (changes, words, sentence)
         for base, changes, sentence in REFUSED
-        if (words := said(changed(base, changes))) != sentence
+        if (words := reported(changed(base, changes))) != sentence
     ]
     assert differing == []
 

@@ -59,7 +59,7 @@ async def test_a_closed_connection_and_a_port_that_refuses_are_a_death(cluster: 
     cluster.detector.note(9, BROKER, EPOCH)
     cluster.detector.connection_closed(9)
     assert await cluster.dead.get() == (BROKER, EPOCH)
-    assert cluster.detector.is_gone(BROKER)
+    assert cluster.detector.is_removed(BROKER)
 
 
 async def test_every_address_of_a_name_has_to_refuse(cluster: Cluster, free_port: int) -> None:
@@ -87,7 +87,7 @@ async def test_a_broker_that_still_listens_is_left_to_its_session(
         cluster.detector.connection_closed(9)
         await cluster.looked()
     assert cluster.dead.empty()
-    assert cluster.detector.is_gone(BROKER), "another incarnation may take its place"
+    assert cluster.detector.is_removed(BROKER), "another incarnation may take its place"
 
 
 async def test_a_listener_that_closes_what_it_accepts_is_looked_at_again(cluster: Cluster) -> None:
@@ -113,7 +113,7 @@ async def test_a_broker_with_another_connection_is_alive(cluster: Cluster) -> No
     cluster.detector.note(9, BROKER, EPOCH)
     cluster.detector.note(10, BROKER, EPOCH)
     cluster.detector.connection_closed(9)
-    assert not cluster.detector.is_gone(BROKER)
+    assert not cluster.detector.is_removed(BROKER)
     assert not cluster.detector._probes
 
 
@@ -137,7 +137,7 @@ async def test_a_broker_that_comes_back_within_the_grace_is_not_looked_for() -> 
     cluster.detector.note(10, BROKER, EPOCH)
     await cluster.looked()
     assert cluster.dead.empty()
-    assert not cluster.detector.is_gone(BROKER)
+    assert not cluster.detector.is_removed(BROKER)
 
 
 async def test_a_broker_that_is_fenced_already_is_not_asked_for(cluster: Cluster) -> None:

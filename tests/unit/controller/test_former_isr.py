@@ -24,7 +24,7 @@ class Nodes:
 
     def __init__(self, running: Running) -> None:
         self.controller = running.controller
-        self.channel = LocalChannel(running.controller, is_gone=lambda _: True)
+        self.channel = LocalChannel(running.controller, is_removed=lambda _: True)
         # This one follows the metadata.
         self.channel.former_isr = running.channel.former_isr
         self.epochs: dict[int, int] = {}

@@ -47,7 +47,7 @@ def resource(name: object, *configs: tuple[str, int, str], of: int = BROKER_RESO
     return AlterConfigsResource(resource_type=of, resource_name=str(name), configs=made)
 
 
-def judge(request: Any, authorizer: StandardAuthorizer | None = None) -> Any:
+def check(request: Any, authorizer: StandardAuthorizer | None = None) -> Any:
     return registered_apis()[type(request).__message__.api_key].prepare(request, Context(authorizer))  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ def test_what_agrees_and_what_is_of_others_is_forwarded_as_it_came(name: object)
     request = IncrementalAlterConfigsRequest(
         resources=[resource(name, ("log.retention.ms", 0, "1000"), *changes), resource("t", THREADS, of=TOPIC_RESOURCE)]
     )
-    assert judge(request) is None
+    assert check(request) is None
 
 
 def test_what_contradicts_this_brokers_start_is_refused_and_the_rest_forwarded() -> None:
@@ -69,13 +69,13 @@ def test_what_contradicts_this_brokers_start_is_refused_and_the_rest_forwarded()
     request = IncrementalAlterConfigsRequest(
         resources=[rest[0], resource(OWN, THREADS), rest[1], resource(UNKNOWN, THREADS)], validate_only=True
     )
-    judged = judge(request)
-    assert judged.request == IncrementalAlterConfigsRequest(resources=rest, validate_only=True)
+    checked = check(request)
+    assert checked.request == IncrementalAlterConfigsRequest(resources=rest, validate_only=True)
     responded = [
         AlterConfigsResourceResponse(error_code=code, error_message=None, resource_type=it.resource_type)
         for code, it in zip((0, 3), rest, strict=True)
     ]
-    outcomes = judged.complete(IncrementalAlterConfigsResponse(responses=responded)).responses
+    outcomes = checked.complete(IncrementalAlterConfigsResponse(responses=responded)).responses
     assert [outcome.error_code for outcome in outcomes] == [0, ErrorCode.INVALID_REQUEST, 3, ErrorCode.INVALID_REQUEST]
     assert TOO_MANY in outcomes[1].error_message
     assert outcomes[3].error_message == f"Unexpected broker id, expected {OWN}, but received {UNKNOWN}"
@@ -87,15 +87,15 @@ def test_nothing_is_forwarded_where_nothing_is_left() -> None:
     whole = AlterConfigsRequest(
         resources=[WholeResource(resource_type=BROKER_RESOURCE, resource_name=str(OWN), configs=configs)]
     )
-    judged = judge(whole)
-    assert judged.request is None
-    (outcome,) = judged.complete(None).responses
+    checked = check(whole)
+    assert checked.request is None
+    (outcome,) = checked.complete(None).responses
     assert TOO_MANY in outcome.error_message
 
 
 def test_an_item_added_to_what_is_no_list_is_refused_here() -> None:
-    judged = judge(IncrementalAlterConfigsRequest(resources=[resource(OWN, ("num.io.threads", 2, "9"))]))
-    (outcome,) = judged.complete(None).responses
+    checked = check(IncrementalAlterConfigsRequest(resources=[resource(OWN, ("num.io.threads", 2, "9"))]))
+    (outcome,) = checked.complete(None).responses
     assert (outcome.error_code, outcome.error_message) == (
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key num.io.threads because its type is not LIST.",
@@ -105,7 +105,7 @@ def test_an_item_added_to_what_is_no_list_is_refused_here() -> None:
 def test_loggers_are_changed_here_and_the_rest_is_forwarded() -> None:
     level = resource(OWN, ("kafka.network", 0, "ERROR"), of=BROKER_LOGGER_RESOURCE)
     request = IncrementalAlterConfigsRequest(resources=[level, resource("t", THREADS, of=TOPIC_RESOURCE)])
-    prepared = judge(request)
+    prepared = check(request)
     assert logging.getLogger("pybroker.net").level == logging.ERROR
     assert [one.resource_name for one in prepared.request.resources] == ["t"]
     topic = AlterConfigsResourceResponse(error_code=0, resource_type=TOPIC_RESOURCE, resource_name="t")
@@ -136,7 +136,7 @@ def test_loggers_are_changed_here_and_the_rest_is_forwarded() -> None:
 def test_levels_that_cannot_be_are_refused(
     name: object, change: tuple[str, int, str], code: ErrorCode, words: str
 ) -> None:
-    prepared = judge(IncrementalAlterConfigsRequest(resources=[resource(name, change, of=BROKER_LOGGER_RESOURCE)]))
+    prepared = check(IncrementalAlterConfigsRequest(resources=[resource(name, change, of=BROKER_LOGGER_RESOURCE)]))
     assert prepared.request is None
     (outcome,) = prepared.complete(None).responses
     assert (outcome.error_code, outcome.error_message) == (code, words)
@@ -144,6 +144,6 @@ def test_levels_that_cannot_be_are_refused(
 
 def test_levels_need_the_right_to_alter_the_cluster() -> None:
     level = resource(OWN, ("kafka.network", 0, "ERROR"), of=BROKER_LOGGER_RESOURCE)
-    (outcome,) = judge(IncrementalAlterConfigsRequest(resources=[level]), StandardAuthorizer()).complete(None).responses
+    (outcome,) = check(IncrementalAlterConfigsRequest(resources=[level]), StandardAuthorizer()).complete(None).responses
     assert outcome.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert logging.getLogger("pybroker.net").level == logging.NOTSET

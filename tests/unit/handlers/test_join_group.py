@@ -17,7 +17,7 @@ from pybroker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRes
 CONFIG = SimpleNamespace(group_min_session_timeout_ms=1, group_max_session_timeout_ms=1_000)
 
 
-async def respond(version: int, response: JoinGroupResponse, **said: Any) -> JoinGroupResponse:
+async def respond(version: int, response: JoinGroupResponse, **reported: Any) -> JoinGroupResponse:
     """Join a group whose coordinator gives that response."""
 
     def submit(_group_id: str, _event: Any) -> Reply:
@@ -27,7 +27,7 @@ async def respond(version: int, response: JoinGroupResponse, **said: Any) -> Joi
 
     services = SimpleNamespace(config=CONFIG, groups=SimpleNamespace(submit=submit))
     context: Any = SimpleNamespace(version=version, client_id="c", client_host="h", services=services)
-    request = JoinGroupRequest(**{"group_id": "g", "session_timeout_ms": 10, "member_id": "m", **said})
+    request = JoinGroupRequest(**{"group_id": "g", "session_timeout_ms": 10, "member_id": "m", **reported})
     try:
         responded: JoinGroupResponse = await join_group(request, context)
     except Exception as error:  # noqa: BLE001 - as the dispatch does
@@ -46,8 +46,8 @@ async def test_a_refusal_names_no_protocol(version: int, name: str | None) -> No
 
 @pytest.mark.parametrize("version", range(10))
 @pytest.mark.parametrize("said", [{"group_id": ""}, {"session_timeout_ms": 0}])
-async def test_a_wrong_request_is_refused_without_a_protocol(version: int, said: dict[str, Any]) -> None:
-    responded = await respond(version, JoinGroupResponse(), **said)
+async def test_a_wrong_request_is_refused_without_a_protocol(version: int, reported: dict[str, Any]) -> None:
+    responded = await respond(version, JoinGroupResponse(), **reported)
     assert responded.error_code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
     assert (responded.member_id, responded.protocol_name) == ("m", None if version >= 7 else "")
 

@@ -67,17 +67,17 @@ def some(*indexes: int, member: str | None = None, epoch: int = -1) -> OffsetFet
 
 
 @pytest.fixture(params=[False, True], ids=["open", "authorized"])
-def is_judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def is_checked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether an authorizer is asked; it allows everything."""
     monkeypatch.setattr(handler, "may", lambda *_, **__: True)
     return bool(request.param)
 
 
-async def fetch(groups: Groups, *requested: OffsetFetchRequestGroup, is_judged: bool) -> list[tuple[str, Any]]:
+async def fetch(groups: Groups, *requested: OffsetFetchRequestGroup, is_checked: bool) -> list[tuple[str, Any]]:
     """Fetch offsets; of each answer the group, and its error or its partitions."""
     context: Any = SimpleNamespace(
         version=9,
-        authorizer=object() if is_judged else None,
+        authorizer=object() if is_checked else None,
         image=SimpleNamespace(topics=None),
         services=SimpleNamespace(groups=groups),
     )
@@ -92,25 +92,25 @@ async def fetch(groups: Groups, *requested: OffsetFetchRequestGroup, is_judged: 
     ]
 
 
-async def test_a_group_is_answered_by_topics_and_whole(is_judged: bool) -> None:
+async def test_a_group_is_answered_by_topics_and_whole(is_checked: bool) -> None:
     requested = some(0, member="A", epoch=EPOCH), whole(member="B", epoch=7), some(1), whole()
-    responses = await fetch(Groups(), *requested, is_judged=is_judged)
+    responses = await fetch(Groups(), *requested, is_checked=is_checked)
     assert responses == [("g", (("t", (0,)),)), ("g", UNKNOWN), ("g", (("t", (1,)),)), ("g", WHOLE)]
 
 
-async def test_every_member_that_may_not_is_told_so(is_judged: bool) -> None:
+async def test_every_member_that_may_not_is_told_so(is_checked: bool) -> None:
     requested = whole(member="A", epoch=EPOCH), whole(member="A", epoch=1), whole(member="B", epoch=1), whole("h")
-    responses = await fetch(Groups(), *requested, is_judged=is_judged)
+    responses = await fetch(Groups(), *requested, is_checked=is_checked)
     assert responses == [("g", WHOLE), ("g", STALE), ("g", UNKNOWN), ("h", WHOLE)]
 
 
-async def test_the_same_question_is_answered_once(is_judged: bool) -> None:
+async def test_the_same_question_is_answered_once(is_checked: bool) -> None:
     requested = whole(), whole("h"), whole(), whole(member="B"), whole("h"), whole(member="B")
-    assert await fetch(Groups(), *requested, is_judged=is_judged) == [("g", WHOLE), ("h", WHOLE), ("g", UNKNOWN)]
+    assert await fetch(Groups(), *requested, is_checked=is_checked) == [("g", WHOLE), ("h", WHOLE), ("g", UNKNOWN)]
 
 
-async def test_all_offsets_of_a_group_are_looked_up_and_answered_once_whoever_asks(is_judged: bool) -> None:
+async def test_all_offsets_of_a_group_are_looked_up_and_answered_once_whoever_asks(is_checked: bool) -> None:
     groups = Groups()
     requested = [whole(epoch=-1 - number) for number in range(100)] + [whole(member="A", epoch=EPOCH)]
-    assert await fetch(groups, *requested, is_judged=is_judged) == [("g", WHOLE)]
+    assert await fetch(groups, *requested, is_checked=is_checked) == [("g", WHOLE)]
     assert groups.looked_up == 2

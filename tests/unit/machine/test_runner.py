@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.machine.machine import DelayedReply, Outcome, Parked, Timer
+from pybroker.machine.machine import Delayed, DelayedReply, Outcome, Timer
 from pybroker.machine.reply import Reply
 from pybroker.machine.runner import RAISED_MS, ClosedError, Runner, SupersededError, UncommittedError, UnwritableError
 
@@ -70,21 +70,21 @@ class Clock:
         return self.now_ms
 
     def call_later(self, delay: float, ring: Callable[[], None]) -> Any:
-        alarm = (self.now_ms / 1000 + delay, ring)
-        self.alarms.append(alarm)
+        timeout = (self.now_ms / 1000 + delay, ring)
+        self.alarms.append(timeout)
 
         class Handle:
             def cancel(handle) -> None:  # noqa: N805 - `self` is the clock
-                if alarm in self.alarms:
-                    self.alarms.remove(alarm)
+                if timeout in self.alarms:
+                    self.alarms.remove(timeout)
 
         return Handle()
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        for alarm in [alarm for alarm in self.alarms if alarm[0] * 1000 <= self.now_ms]:
-            self.alarms.remove(alarm)
-            alarm[1]()
+        for timeout in [timeout for timeout in self.alarms if timeout[0] * 1000 <= self.now_ms]:
+            self.alarms.remove(timeout)
+            timeout[1]()
 
 
 def make_runner(disk: Disk, clock: Clock | None = None, max_records: int = 1000) -> Runner[Any, int]:
@@ -179,8 +179,8 @@ async def test_an_event_that_decides_nothing_appends_nothing() -> None:
 async def test_an_event_whose_caller_has_gone_is_not_handled() -> None:
     disk = Disk()
     runner = make_runner(disk)
-    gone, stays = runner.submit(1), runner.submit(2)
-    gone.cancel()
+    removed, stays = runner.submit(1), runner.submit(2)
+    removed.cancel()
     assert await stays == 2
     assert disk.batches == [[2]]
 
@@ -245,11 +245,11 @@ class Rendezvous(Tally):
     def handle(self, event: Any, now: int) -> Outcome[int, Any]:
         match event:
             case ("wait", key):
-                return Outcome((), Parked(key))
+                return Outcome((), Delayed(key))
             case ("meet", key):
                 return Outcome((1,), "met", (), (DelayedReply(key, "answered"), DelayedReply("nobody", "unheard")))
             case ("both", key):
-                return Outcome((1,), Parked(key), (), (DelayedReply(key, "at once"),))
+                return Outcome((1,), Delayed(key), (), (DelayedReply(key, "at once"),))
         return super().handle(event, now)
 
 
@@ -264,14 +264,14 @@ async def test_a_parked_reply_is_set_by_a_later_event_after_its_commit() -> None
     waits = runner.submit(("wait", "a"))
     await runner.submit("total")
     assert not waits.done()
-    assert runner.parked == 1
+    assert runner.delayed == 1
     disk.open.clear()
     meets = runner.submit(("meet", "a"))
     await disk.begun.wait()
     assert not waits.done()
     disk.open.set()
     assert await asyncio.gather(waits, meets) == ["answered", "met"]
-    assert runner.parked == 0
+    assert runner.delayed == 0
 
 
 async def test_an_event_may_answer_what_it_parks() -> None:
@@ -392,7 +392,7 @@ class Forgiving(Tally):
 
     def handle(self, event: Any, now: int) -> Outcome[int, Any]:
         if event == "wait":
-            return Outcome((), Parked("p"))
+            return Outcome((), Delayed("p"))
         outcome = super().handle(event, now)
         if event != 13:
             return outcome

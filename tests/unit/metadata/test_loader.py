@@ -51,8 +51,8 @@ def test_a_publisher_that_fails_keeps_neither_the_others_nor_the_next_image_back
         loader.load([topic(f"t{offset}")], offset, 1)
         assert loader.publish() is loader.image
     assert len(failing.published) == len(other.published) == loader.failures == 2
-    said = "Failed to apply the metadata up to offset 3 in Failing"
-    assert (caplog.records[0].levelname, caplog.records[0].message) == ("CRITICAL", said)
+    reported = "Failed to apply the metadata up to offset 3 in Failing"
+    assert (caplog.records[0].levelname, caplog.records[0].message) == ("CRITICAL", reported)
 
 
 def test_publishing_nothing_calls_no_publisher() -> None:

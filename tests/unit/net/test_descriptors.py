@@ -60,7 +60,7 @@ def test_a_limit_that_is_small_for_the_load_is_warned_of(
 ) -> None:
     with_limit(monkeypatch, limit)
     with caplog.at_level(logging.INFO):
-        descriptors.say(descriptors.divide(), BrokerConfig(given), partitions)
+        descriptors.report(descriptors.divide(), BrokerConfig(given), partitions)
     (line,) = caplog.records
     assert line.levelno == (logging.INFO if words is None else logging.WARNING)
     assert (words or "RLIMIT_NOFILE is 20000: at most") in line.message

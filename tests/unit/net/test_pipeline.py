@@ -16,10 +16,10 @@ from pybroker.machine.reply import Reply
 from pybroker.net import pipeline
 from pybroker.net.dispatch import Dispatch
 from pybroker.net.events import EventTable, log_line
-from pybroker.net.rights import Verdict
+from pybroker.net.rights import Authorization
 from pybroker.net.unresolved import UnresolvedRequests
 from pybroker.net.verification import query_none, query_none_here
-from pybroker.net.work import build_way
+from pybroker.net.work import build_route
 from pybroker.protocol.codec import decode, encode
 from pybroker.protocol.errors import TooManyElements
 from pybroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -73,7 +73,7 @@ class Closed:
 
 
 @dataclass
-class Settled:
+class Completed:
     ticket: int
 
 
@@ -183,7 +183,7 @@ class Running:
         self.data_plane = DataPlane()
         self.decided: list[Any] = []
         self.failed: list[Any] = []
-        self.settled: list[Any] = []
+        self.completed: list[Any] = []
         self.events = EventTable()
         unresolved = UnresolvedRequests(
             self.data_plane,  # type: ignore[arg-type]
@@ -194,7 +194,7 @@ class Running:
         on: Callable[[type, Callable[[Any], object]], None] = self.events.on
         on(Unresolved, unresolved.handle)
         on(Failed, self.failed.append)
-        on(Settled, self.settled.append)
+        on(Completed, self.completed.append)
         on(Line, log_line)
         self.events.around_batches(lambda: None, self._drained)
         self.pipeline = pipeline.Pipeline(
@@ -213,12 +213,12 @@ class Running:
         for call in self.when_drained:
             call()
 
-    async def _decide(self, event: Any) -> Verdict:
+    async def _decide(self, event: Any) -> Authorization:
         self.decided.append(event)
         await self.may_decide.wait()
         if self.deciding is not None:
             raise self.deciding
-        return Verdict(["mine"], 7)
+        return Authorization(["mine"], 7)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
@@ -301,7 +301,7 @@ async def test_a_handler_that_cannot_be_read_now_is_read_for_the_next_request(
     def read(*arguments: Any) -> Any:
         if reads.pop():
             raise error
-        return build_way(*arguments)
+        return build_route(*arguments)
 
     reads = [False, True]
     monkeypatch.setattr(pipeline, "build_way", read)
@@ -444,13 +444,13 @@ async def test_requests_that_wait_for_a_topics_logs_leave_the_others_their_room(
 async def test_what_was_taken_up_is_stepped_although_an_event_after_it_failed() -> None:
     running = Running(Api(respond))
     stepped: list[int] = []
-    running.when_drained.append(lambda: stepped.append(len(running.settled)))
+    running.when_drained.append(lambda: stepped.append(len(running.completed)))
 
     def fail(_event: Any) -> None:
         raise RuntimeError("a fault")
 
     running.events.on(Failed, fail)
-    events: list[Any] = [Settled(7), Failed("d", "EIO")]
+    events: list[Any] = [Completed(7), Failed("d", "EIO")]
     with pytest.raises(RuntimeError, match="a fault"):
         running.pipeline._step_events(events)
     assert stepped == [1]
@@ -480,10 +480,10 @@ async def test_what_is_no_request_reaches_whom_it_concerns(
 ) -> None:
     running = Running(Api(respond))
     running.pipeline.start()
-    running.data_plane.happen(Line("warning", "a frame was too long"), Settled(7), Failed("/d", "gone"))
+    running.data_plane.happen(Line("warning", "a frame was too long"), Completed(7), Failed("/d", "gone"))
     await running.until(lambda: bool(running.failed))
     assert running.failed == [Failed("/d", "gone")]
-    assert running.settled == [Settled(7)]
+    assert running.completed == [Completed(7)]
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", "a frame was too long")]
 
 
@@ -632,7 +632,7 @@ async def test_large_requests_are_worked_on_one_after_the_other(monkeypatch: pyt
     running.data_plane.happen(*(Request(connection, 1, body=LARGE) for connection in (1, 2, 3)))
     await running.until(lambda: bool(begun))
     running.data_plane.happen(Closed(2))
-    await running.until(lambda: running.pipeline._works[2].gone)
+    await running.until(lambda: running.pipeline._works[2].removed)
     assert begun == [1]
     gate.set()
     await running.until(lambda: len(running.data_plane.responded()) == 2)

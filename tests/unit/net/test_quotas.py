@@ -30,9 +30,11 @@ class Played:
     """Quotas, and what they have said to a data plane."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.said: list[Any] = []
-        monkeypatch.setattr(of_net, "set_quotas", lambda _plane, **settings: self.said.append(settings))
-        monkeypatch.setattr(of_net, "set_client_quotas", lambda _plane, *of, **limits: self.said.append((*of, limits)))
+        self.reported: list[Any] = []
+        monkeypatch.setattr(of_net, "set_quotas", lambda _plane, **settings: self.reported.append(settings))
+        monkeypatch.setattr(
+            of_net, "set_client_quotas", lambda _plane, *of, **limits: self.reported.append((*of, limits))
+        )
         monkeypatch.setattr(of_net, "count_request_time", lambda _plane, connection, spent: connection * 10 + spent)
         self.quotas = Quotas(cast("DataPlane", None), QuotaWindow(5, 2))
 
@@ -44,7 +46,7 @@ def test_who_has_no_quotas_that_clients_can_have_says_nothing(monkeypatch: pytes
     played = Played(monkeypatch)
     played.publish(ClientQuotasImage())
     played.publish(ClientQuotasImage({(("ip", None),): {"connection_creation_rate": 1.0}}))
-    assert played.said == []
+    assert played.reported == []
 
 
 def test_changed_quotas_have_another_version_and_none_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +56,8 @@ def test_changed_quotas_have_another_version_and_none_have_none(monkeypatch: pyt
         played.publish(image)
     played.publish(ClientQuotasImage())
     played.publish(ClientQuotasImage({(("ip", None),): {"connection_creation_rate": 1.0}}))
-    assert [said["version"] for said in played.said] == [1, 2, 3, 0]
-    assert played.said[0] | {"version": 0} == {
+    assert [reported["version"] for reported in played.reported] == [1, 2, 3, 0]
+    assert played.reported[0] | {"version": 0} == {
         "version": 0,
         "samples": 5,
         "sample_ms": 2000,
@@ -69,7 +71,7 @@ def test_a_client_is_answered_by_the_quotas_in_force(monkeypatch: pytest.MonkeyP
     played.publish(ClientQuotasImage({((CLIENT_ID, "app"), (USER, None)): {"consumer_byte_rate": 7.0}}))
     played.quotas.respond(cast("Any", Requested(3, "app")))
     played.quotas.respond(cast("Any", Requested(4, "")))
-    assert played.said[1:] == [
+    assert played.reported[1:] == [
         (3, 1, {"produce": None, "fetch": (7.0, "alice", "app"), "request": None}),
         (4, 1, {"produce": None, "fetch": None, "request": None}),
     ]

@@ -22,7 +22,7 @@ class DataPlane:
 
 class Unresolved(NamedTuple):
     operation: int | None
-    judged: list[str | bytes]
+    checked: list[str | bytes]
     principal: tuple[str, str] | None = ("User", "alice")
     client_host: str = "10.0.0.1"
     api_key: int = 1
@@ -40,22 +40,22 @@ def test_a_request_comes_back_with_what_its_client_may_use_and_the_version_of_th
     plane: Any = DataPlane()
     rights = Rights(plane, StandardAuthorizer())
     request: Any = Unresolved(READ, ["a", "b", "c", A, B, UNKNOWN])
-    verdict = rights.verdict(request, image())
-    assert verdict.allowed == ["a", A, UNKNOWN]
-    assert verdict.version == plane.versions[-1] > plane.versions[0]
+    decision = rights.decision(request, image())
+    assert decision.allowed == ["a", A, UNKNOWN]
+    assert decision.version == plane.versions[-1] > plane.versions[0]
 
 
 def test_a_follower_is_judged_by_the_cluster() -> None:
     plane: Any = DataPlane()
     request: Any = Unresolved(CLUSTER_ACTION, ["a"])
-    assert Rights(plane, StandardAuthorizer()).verdict(request, image()).allowed == []
-    assert Rights(plane, StandardAuthorizer(["User:alice"])).verdict(request, image()).allowed == [bytes(16)]
+    assert Rights(plane, StandardAuthorizer()).decision(request, image()).allowed == []
+    assert Rights(plane, StandardAuthorizer(["User:alice"])).decision(request, image()).allowed == [bytes(16)]
 
 
 def test_without_an_authorizer_the_data_plane_asks_nothing() -> None:
     plane: Any = DataPlane()
     request: Any = Unresolved(None, [])
-    assert Rights(plane, None).verdict(request, image()) == ([], 0, False)
+    assert Rights(plane, None).decision(request, image()) == ([], 0, False)
     assert plane.versions == []
 
 
@@ -65,5 +65,5 @@ def test_a_transactional_id_is_judged_with_the_topics_of_its_request() -> None:
     acls = AclsImage({b"1" * 16: entry})
     for requested, allowed in (("mine", True), ("another", False), (None, False)):
         request: Any = Unresolved(WRITE, ["a"], transactional_id=requested)
-        verdict = Rights(plane, StandardAuthorizer()).verdict(request, type(EMPTY_IMAGE)(acls=acls))
-        assert verdict.transactional_id is allowed
+        decision = Rights(plane, StandardAuthorizer()).decision(request, type(EMPTY_IMAGE)(acls=acls))
+        assert decision.transactional_id is allowed

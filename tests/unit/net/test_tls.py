@@ -28,13 +28,13 @@ class Plane:
     """Notes what is said of connections."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[int, Principal | None]] = []
+        self.reported: list[tuple[int, Principal | None]] = []
 
     def name_peer(self, connection: int, principal: Principal) -> None:
-        self.said.append((connection, principal))
+        self.reported.append((connection, principal))
 
     def close_connection(self, connection: int) -> None:
-        self.said.append((connection, None))
+        self.reported.append((connection, None))
 
 
 def listeners(
@@ -53,13 +53,13 @@ def shown(peer: str = "192.0.2.1:5000") -> PeerCertificate:
 def test_a_rule_names_the_owner_of_a_certificate() -> None:
     made, plane = listeners(rules="RULE:^CN=(.*?)$/$1/U")
     made.name_peer(shown())
-    assert plane.said == [(7, Principal("User", "ALICE"))]
+    assert plane.reported == [(7, Principal("User", "ALICE"))]
 
 
 def test_a_certificate_without_a_rule_ends_its_connection(caplog: pytest.LogCaptureFixture) -> None:
     made, plane = listeners(rules="RULE:^CN=bob$/bob/")
     made.name_peer(shown())
-    assert plane.said == [(7, None)]
+    assert plane.reported == [(7, None)]
     assert "connection from 192.0.2.1:5000 closed: " in caplog.text
 
 
@@ -73,7 +73,7 @@ def test_a_builder_of_ones_own_names_it_instead_of_the_rules(peer: str, host: st
 
     made, plane = listeners(build, rules="RULE:^CN=bob$/bob/")
     made.name_peer(shown(peer))
-    assert plane.said == [(7, Principal("Group", "readers"))]
+    assert plane.reported == [(7, Principal("Group", "readers"))]
     assert requested == [Proof("IN", host, "", "CN=alice", ALICE.der)]
 
 
@@ -83,7 +83,7 @@ def test_a_builder_that_fails_ends_the_connection(caplog: pytest.LogCaptureFixtu
 
     made, plane = listeners(build)
     made.name_peer(shown())
-    assert plane.said == [(7, None)]
+    assert plane.reported == [(7, None)]
     assert "closed: the principal builder x:Y failed" in caplog.text
 
 
@@ -108,10 +108,10 @@ def test_a_certificate_that_is_about_to_end_is_said_once_a_day(
         made.reload_changed_files(at)
         return caplog.messages
 
-    said = [] if words is None else [f"the certificate of listener IN {words} ({ends.isoformat()})"]
-    assert lines(ends - left) == said
+    reported = [] if words is None else [f"the certificate of listener IN {words} ({ends.isoformat()})"]
+    assert lines(ends - left) == reported
     assert lines(ends - left + timedelta(hours=23)) == []
-    assert len(lines(ends - left + timedelta(hours=25))) == len(said)
+    assert len(lines(ends - left + timedelta(hours=25))) == len(reported)
 
 
 def test_a_listener_that_is_opened_later_has_its_own_certificate_and_is_forgotten_when_closed() -> None:
@@ -128,7 +128,7 @@ def test_a_listener_that_is_opened_later_has_its_own_certificate_and_is_forgotte
     made.close("OUT")
     made.name_peer(event)
     assert (made.of("OUT"), sorted(made.expiries())) == (None, ["IN"])
-    assert plane.said == [(8, Principal("User", "CN=alice"))]
+    assert plane.reported == [(8, Principal("User", "CN=alice"))]
 
 
 @pytest.mark.parametrize("store", ["ssl.keystore", "ssl.truststore"])

@@ -38,34 +38,34 @@ class Begun:
 
 
 @pytest.fixture
-def said_below(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def reported_below(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     responses: list[Any] = []
-    monkeypatch.setattr(verification, "transaction_verified", lambda *said: responses.append(said))
+    monkeypatch.setattr(verification, "transaction_verified", lambda *reported: responses.append(reported))
     return responses
 
 
-async def test_the_answers_go_down_to_the_request_that_waits(said_below: list[Any]) -> None:
-    said: VerificationResults = [None, (ErrorCode.NOT_ENOUGH_REPLICAS, "why")]
+async def test_the_answers_go_down_to_the_request_that_waits(reported_below: list[Any]) -> None:
+    reported: VerificationResults = [None, (ErrorCode.NOT_ENOUGH_REPLICAS, "why")]
 
     async def query(requested: Requested) -> VerificationResults:
         assert requested is REQUESTED
-        return said
+        return reported
 
     plane: Any = object()
     request: Any = Request()
     await verify(plane, request, REQUESTED, query)
-    assert said_below == [(plane, 5, 9, said)]
+    assert reported_below == [(plane, 5, 9, reported)]
 
 
 async def test_a_question_that_fails_refuses_all_partitions(
-    said_below: list[Any], caplog: pytest.LogCaptureFixture
+    reported_below: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def query(_requested: Requested) -> VerificationResults:
         raise RuntimeError("broken")
 
     request: Any = Request()
     await verify(object(), request, REQUESTED, query)  # type: ignore[arg-type]
-    assert said_below[0][-1] == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
+    assert reported_below[0][-1] == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
     assert "Failed to verify the transaction of me" in caplog.text
 
 
@@ -73,25 +73,25 @@ async def test_where_there_is_nobody_to_ask_nothing_is_verified() -> None:
     assert await query_none(REQUESTED) == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2
 
 
-def test_what_the_own_coordinator_says_yes_to_goes_on_at_once(said_below: list[Any]) -> None:
+def test_what_the_own_coordinator_says_yes_to_goes_on_at_once(reported_below: list[Any]) -> None:
     begun = Begun(reply := Reply())
-    assert said_below == []
+    assert reported_below == []
     reply(True, None)
-    assert (said_below, begun.spawned) == ([(begun.plane, 5, 9, [None, None])], [])
+    assert (reported_below, begun.spawned) == ([(begun.plane, 5, 9, [None, None])], [])
 
 
 @pytest.mark.parametrize(("are_part", "error"), [(False, None), (None, RuntimeError("gone"))])
 async def test_all_else_is_asked_for_as_of_another_broker(
-    said_below: list[Any], are_part: bool | None, error: Exception | None
+    reported_below: list[Any], are_part: bool | None, error: Exception | None
 ) -> None:
     begun = Begun(reply := Reply())
     reply(are_part, error)
-    assert said_below == []
+    assert reported_below == []
     await begun.finish()
-    assert said_below == [(begun.plane, 5, 9, [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2)]
+    assert reported_below == [(begun.plane, 5, 9, [(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)] * 2)]
 
 
-async def test_without_a_coordinator_here_another_broker_is_asked(said_below: list[Any]) -> None:
+async def test_without_a_coordinator_here_another_broker_is_asked(reported_below: list[Any]) -> None:
     begun = Begun(None)
     await begun.finish()
-    assert len(said_below) == 1
+    assert len(reported_below) == 1

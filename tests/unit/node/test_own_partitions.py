@@ -47,25 +47,25 @@ def added(*partitions: tuple[str, int]) -> AddPartitions:
 
 
 def test_each_partition_gets_the_marker_of_its_transaction() -> None:
-    markers, said = Markers(), list[list[int]]()
+    markers, reported = Markers(), list[list[int]]()
     own = partitions(markers, lambda _topic, _index: True)
-    own.write([ended(("a", 0), ("a", 1)), ended(("b", 0), producer_id=2)], said.append)
+    own.write([ended(("a", 0), ("a", 1)), ended(("b", 0), producer_id=2)], reported.append)
     assert markers.ended == [
         (("a", 0), 1, 4, True, 9, 2),
         (("a", 1), 1, 4, True, 9, 2),
         (("b", 0), 2, 4, True, 9, 2),
     ]
     markers.then([0, NOT_LEADER, 0])
-    assert said == [[0, NOT_LEADER, 0]]
+    assert reported == [[0, NOT_LEADER, 0]]
 
 
 def test_what_is_not_here_is_said_in_its_place() -> None:
-    markers, said = Markers(), list[list[int]]()
+    markers, reported = Markers(), list[list[int]]()
     own = partitions(markers, lambda topic, index: topic == "a" and index % 2 == 1)
-    own.write([ended(*(("a", index) for index in range(5))), ended(("b", 1))], said.append)
+    own.write([ended(*(("a", index) for index in range(5))), ended(("b", 1))], reported.append)
     assert [one[0] for one in markers.ended] == [("a", 1), ("a", 3)]
     markers.then([0, NOT_LEADER])
-    assert said == [[NOT_HERE, 0, NOT_HERE, NOT_LEADER, NOT_HERE, NOT_HERE]]
+    assert reported == [[NOT_HERE, 0, NOT_HERE, NOT_LEADER, NOT_HERE, NOT_HERE]]
 
 
 def test_markers_of_groups_offsets_are_the_group_coordinators() -> None:

@@ -113,8 +113,8 @@ async def test_images_that_come_while_one_is_worked_on_are_taken_in_one_go(broke
 
 
 async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: Broker, tmp_path: Path) -> None:
-    gone = topic("orders")
-    broker.publish(gone)
+    removed = topic("orders")
+    broker.publish(removed)
     await broker.agree()
     opened = broker.partitions.get("orders", 0)
     assert opened is not None
@@ -122,7 +122,7 @@ async def test_a_topic_that_is_gone_is_not_shown_and_its_log_is_deleted(broker: 
     broker.publisher._retire = retired.append  # type: ignore[method-assign,assignment]
     broker.publish()
     await broker.agree()
-    assert retired == [gone]
+    assert retired == [removed]
     assert broker.sizes[-1] == 0
     assert not (tmp_path / "orders-0").exists()
 

@@ -22,16 +22,16 @@ class Builder:
     """Says what its node's properties say, or raises it."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
-        self.says = properties["says"]
+        self.reports = properties["says"]
 
     def build(self, proof: Proof) -> Any:
-        if isinstance(self.says, Exception):
-            raise self.says
-        return self.says(proof) if callable(self.says) else self.says
+        if isinstance(self.reports, Exception):
+            raise self.reports
+        return self.reports(proof) if callable(self.reports) else self.reports
 
 
-def loaded(says: Any) -> Callable[[Proof], Principal]:
-    build = load(HERE, {"says": says})
+def loaded(reports: Any) -> Callable[[Proof], Principal]:
+    build = load(HERE, {"says": reports})
     assert build is not None
     return build
 
@@ -50,9 +50,9 @@ def test_a_name_may_have_colons() -> None:
 
 
 @pytest.mark.parametrize("says", [None, "", "alice", ":alice", "User:", b"User:alice", ("User", "alice")], ids=repr)
-def test_what_is_no_principal_is_refused(says: object) -> None:
+def test_what_is_no_principal_is_refused(reports: object) -> None:
     with pytest.raises(BuilderError, match="expected a string such as User:alice"):
-        loaded(says)(PROOF)
+        loaded(reports)(PROOF)
 
 
 def test_what_a_builder_raises_is_logged_and_refused(caplog: pytest.LogCaptureFixture) -> None:

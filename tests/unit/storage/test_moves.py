@@ -78,7 +78,7 @@ class Node:
     def request(self, path: Path, topic: str = "orders", index: int = 0) -> None:
         self.moves.request(topic, index, str(path))
 
-    def settled(self) -> None:
+    def completed(self) -> None:
         wait_until(lambda: not self.moves.all(), within=60, what="no log is on its way")
 
     def holders(self, topic: str = "orders", index: int = 0) -> list[Path]:
@@ -112,7 +112,7 @@ def test_a_log_moves_and_everything_that_is_known_of_it_follows(node: Node) -> N
     advance_log_start(partition, 1)
     node.partitions.write_checkpoints()
     node.request(node.paths[1])
-    node.settled()
+    node.completed()
     assert (node.holders(), node.futures(), node.moved) == ([node.paths[1]], [], [("orders", 0)])
     assert partition.directory == str(node.paths[1])
     assert (partition.log_start_offset, partition.log_end_offset, partition.high_watermark) == (1, 1, 1)
@@ -126,7 +126,7 @@ def test_a_log_moves_and_everything_that_is_known_of_it_follows(node: Node) -> N
     node.request(node.paths[1])
     assert node.moves.all() == []
     node.request(node.paths[0])
-    node.settled()
+    node.completed()
     assert node.holders() == [node.paths[0]]
 
 
@@ -142,7 +142,7 @@ def test_without_a_pace_a_log_stays_on_its_way_until_there_is_one(node: Node) ->
     assert (node.moves.all(), node.futures()) == ([], [])
     node.request(node.paths[1])
     node.moves.set_pace(1e12)
-    node.settled()
+    node.completed()
     assert (node.holders(), node.moved) == ([node.paths[1]], [("orders", 0)])
 
 
@@ -181,7 +181,7 @@ def test_the_present_directory_cancels_a_move(node: Node) -> None:
     assert (node.moves.all(), node.futures(), node.holders()) == ([], [], [node.paths[0]])
     node.moves.set_pace(UNPACED)
     node.request(node.paths[1])
-    node.settled()
+    node.completed()
     assert node.holders() == [node.paths[1]]
 
 
@@ -200,7 +200,7 @@ def test_a_move_that_waits_for_a_thread_is_cancelled_at_once(node: Node) -> None
         assert len(node.futures()) == 2
     finally:
         holding.set()
-    node.settled()
+    node.completed()
     assert all(work.result() for work in working)
     assert [node.holders(index=index)[0] == homes[index] for index in range(3)] == [True, False, False]
 
@@ -208,7 +208,7 @@ def test_a_move_that_waits_for_a_thread_is_cancelled_at_once(node: Node) -> None
 def test_a_deleted_topic_takes_its_future_replica_along(node: Node) -> None:
     node.slow_move()
     node.partitions.delete("orders", 0)
-    node.settled()
+    node.completed()
     assert (node.futures(), node.holders(), node.failed) == ([], [], [])
 
 
@@ -221,7 +221,7 @@ def test_the_next_start_goes_on_with_a_move(node: Node, clean: bool) -> None:
     node.open()
     node.partitions.set_aside_strays()
     node.moves.resume()
-    node.settled()
+    node.completed()
     assert (node.futures(), node.holders()) == ([], [node.paths[1]])
 
 
@@ -242,7 +242,7 @@ def test_a_future_replica_of_no_use_is_removed_at_the_start(node: Node) -> None:
         node.open(index=index)
     homes = [node.holders(index=index) for index in (0, 1)]
     node.moves.resume()
-    node.settled()
+    node.completed()
     assert node.futures() == []
     assert node.holders(index=1) == homes[1]
 
@@ -280,7 +280,7 @@ def test_a_target_that_vanishes_ends_the_move_and_is_reported(node: Node) -> Non
     move = node.slow_move()
     shutil.rmtree(node.paths[1])
     node.moves.set_pace(UNPACED)
-    node.settled()
+    node.completed()
     assert node.failed == [node.paths[1]]
     assert node.partitions.locate("orders", 0) == (move.partition, move.source)
     assert move.partition.flush() == 1
@@ -298,7 +298,7 @@ def test_the_moves_to_a_target_that_failed_are_given_up(node: Node) -> None:
     node.slow_move()
     node.partitions.fail(str(node.paths[1]))
     node.moves.give_up_failed()
-    node.settled()
+    node.completed()
     assert (node.futures(), node.holders()) == ([], [node.paths[0]])
 
 
@@ -306,5 +306,5 @@ def test_a_log_that_fails_is_moved_by_the_next_start(node: Node) -> None:
     move = node.slow_move()
     node.partitions.fail(str(node.paths[0]))
     move.state.cancel()
-    node.settled()
+    node.completed()
     assert (len(node.futures()), node.failed) == (1, [])

@@ -177,11 +177,11 @@ def test_a_delayed_request_keeps_its_place_before_those_behind_it(broker: Broker
 
 def test_a_function_decides_by_what_it_returns(broker: Broker, wire: Wire) -> None:
     seen: list[Request] = []
-    verdicts = iter([None, "REQUEST_TIMED_OUT", 87, Outcome.DISCONNECT])
+    decisions = iter([None, "REQUEST_TIMED_OUT", 87, Outcome.DISCONNECT])
 
     def decide(requested: Request) -> object:
         seen.append(requested)
-        return next(verdicts)
+        return next(decisions)
 
     with broker.intercept("Produce", decide):
         assert [produce_error(wire) for _ in range(3)] == [0, 7, 87]

@@ -92,11 +92,11 @@ impl Pieces {
 
     fn fill(&mut self, builder: &mut ColumnsBuilder<'_>, pick: Pick<'_>) -> Result<(), ClientError> {
         let end = pick.end.unwrap_or(i64::MAX);
-        let mut room = pick.max_bytes.min(MOST_BYTES);
+        let mut capacity = pick.max_bytes.min(MOST_BYTES);
         while self.position < end && builder.rows() < pick.max_rows && self.open()? {
             let Some(open) = &mut self.open else { break };
             let (header, bytes) = (open.header, &self.chunk.bytes()[open.range.clone()]);
-            let mut piece = Piece { builder, position: &mut self.position, end, max_rows: pick.max_rows, room };
+            let mut piece = Piece { builder, position: &mut self.position, end, max_rows: pick.max_rows, capacity };
             let met = if header.magic < 2 {
                 let max = self.chunk.max_decompressed_bytes;
                 piece.take_old(&header, bytes, &mut self.scratch, max)
@@ -106,7 +106,7 @@ impl Pieces {
                 piece.reserve(section, open, self.cursor.left(&self.chunk));
                 piece.take(&header, section, &mut open.progress)
             };
-            room = piece.room;
+            capacity = piece.capacity;
             match met.map_err(|e| self.chunk.corrupt(header.base_offset, e.to_string()))? {
                 Met::Limit => return Ok(()),
                 Met::BatchEnd => {
@@ -153,7 +153,7 @@ struct Piece<'b, 'p> {
     end: i64,
     max_rows: usize,
     /// Bytes left for further records.
-    room: usize,
+    capacity: usize,
 }
 
 impl Piece<'_, '_> {
@@ -161,7 +161,7 @@ impl Piece<'_, '_> {
     #[inline(always)]
     fn takes(&self, offset: i64, bytes: usize) -> bool {
         let rows = self.builder.rows();
-        offset < self.end && rows < self.max_rows && (bytes <= self.room || rows == 0)
+        offset < self.end && rows < self.max_rows && (bytes <= self.capacity || rows == 0)
     }
 
     /// End the piece: the next record is at `offset`.
@@ -176,7 +176,7 @@ impl Piece<'_, '_> {
         let bytes = section.len() - open.progress.bytes();
         // As many records of that size as the piece may have, but not more than are left.
         let all = bytes.max(left).min((bytes / records + 1).saturating_mul(self.max_rows));
-        self.builder.reserve(rows, all.min(self.room));
+        self.builder.reserve(rows, all.min(self.capacity));
     }
 
     fn take(&mut self, header: &BatchHeader, section: &[u8], progress: &mut Progress) -> Result<Met, RecordError> {
@@ -203,7 +203,7 @@ impl Piece<'_, '_> {
                     value: record.value,
                     headers: Headers::new(&record).map_while(Result::ok),
                 });
-                self.room = self.room.saturating_sub(bytes);
+                self.capacity = self.capacity.saturating_sub(bytes);
                 *self.position = offset + 1;
             }
             *progress = records.progress();
@@ -243,7 +243,7 @@ impl Piece<'_, '_> {
                 value: stored.value,
                 headers: std::iter::empty(),
             });
-            self.room = self.room.saturating_sub(bytes);
+            self.capacity = self.capacity.saturating_sub(bytes);
             *self.position = stored.offset + 1;
             ControlFlow::Continue(())
         })?;

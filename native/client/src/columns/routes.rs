@@ -182,10 +182,10 @@ impl Producer {
         let mut runs: Vec<(usize, Range<usize>)> = Vec::new();
         let mut first = 0;
         while first < rows {
-            let (partition, room) = (destination.choose(None, queues.len()), destination.room(batch_size));
+            let (partition, capacity) = (destination.choose(None, queues.len()), destination.capacity(batch_size));
             let (mut next, mut bytes) = (first, 0);
             // A partitioner that chooses for each record gets runs of one.
-            while next < rows && (next == first || room.is_some_and(|room| bytes < room)) {
+            while next < rows && (next == first || capacity.is_some_and(|capacity| bytes < capacity)) {
                 let bad = |detail: String| ClientError::BadRow { row: before + next, detail };
                 let size = values.get(next).map_err(bad)?.map_or(0, <[u8]>::len);
                 let fits = self.shared.accumulator.check_size(topic, size + RECORD_OVERHEAD);
@@ -193,7 +193,7 @@ impl Producer {
                 bytes += size;
                 next += 1;
             }
-            if room.is_some() {
+            if capacity.is_some() {
                 destination.count_bytes(bytes, batch_size);
             }
             match runs.last_mut() {

@@ -60,10 +60,10 @@ impl Reader {
             self.take_change();
             let now = Instant::now();
             let wake_at = self.query(now);
-            let (shared, had_room) = (Arc::clone(&self.shared), self.shared.has_room());
+            let (shared, had_capacity) = (Arc::clone(&self.shared), self.shared.has_capacity());
             let news = || {
                 let closed = shared.closed.load(Ordering::Acquire);
-                closed || shared.inbox.lock().has_changed() || shared.has_room() != had_room
+                closed || shared.inbox.lock().has_changed() || shared.has_capacity() != had_capacity
             };
             self.network.poll(wake_at, &mut events, news);
             for event in events.drain(..) {
@@ -93,7 +93,7 @@ impl Reader {
     /// Send the requests that are due; returns when the next check is due.
     fn query(&mut self, now: Instant) -> Instant {
         let mut wake_at = now + IDLE;
-        let room = self.shared.has_room();
+        let capacity = self.shared.has_capacity();
         // ListOffsets is sent before Fetch: a broker handles one request of a connection at a time.
         let mut by_node: BTreeMap<(bool, NodeId), Vec<usize>> = BTreeMap::new();
         let (count, turn) = (self.parts.len(), self.turn);
@@ -105,7 +105,7 @@ impl Reader {
                 continue;
             }
             let fetch = matches!(part.start, Start::Offset(_));
-            if part.busy || (fetch && (part.paused || !room)) {
+            if part.busy || (fetch && (part.paused || !capacity)) {
                 continue;
             }
             match leader {

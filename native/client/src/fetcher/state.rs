@@ -31,7 +31,7 @@ pub struct FetcherState {
 
 impl FetcherState {
     /// Whether another response may be requested.
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.inbox.lock().waiting_responses() < self.config.queued_responses
     }
 

@@ -31,7 +31,7 @@ pub struct Topic {
     /// The topic's error code in the last response.
     pub error_code: ErrorCode,
     /// The topic was unknown in the last response: the known epochs do not apply to the next topic with its name.
-    is_gone: bool,
+    is_removed: bool,
 }
 
 /// The client's view of the cluster.
@@ -140,11 +140,11 @@ impl Cluster {
                 if topic.error == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
                     // A topic created again under this name begins with lower epochs.
                     known.id = ZERO_TOPIC_ID;
-                    known.is_gone = true;
+                    known.is_removed = true;
                 }
                 continue;
             }
-            let is_same = known.id == topic.id && !std::mem::take(&mut known.is_gone);
+            let is_same = known.id == topic.id && !std::mem::take(&mut known.is_removed);
             known.id = topic.id;
             // A response has all partitions of a topic: an index beyond their number is invalid.
             let named = topic.partitions.len();
@@ -300,10 +300,10 @@ mod tests {
         cluster.apply(&responded_leader(7, 1, 5), Instant::now());
         cluster.apply(&responded_leader(8, 2, 0), Instant::now());
         assert_eq!(Some(Leader { node: 2, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
-        let mut gone = responded_leader(0, 1, 0);
-        gone.topics[0].error = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        let mut removed = responded_leader(0, 1, 0);
+        removed.topics[0].error = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
         cluster.apply(&responded_leader(0, 1, 9), Instant::now());
-        cluster.apply(&gone, Instant::now());
+        cluster.apply(&removed, Instant::now());
         cluster.apply(&responded_leader(0, 1, 0), Instant::now());
         assert_eq!(Some(Leader { node: 1, epoch: LeaderEpoch(0) }), cluster.leader("t", 0));
     }

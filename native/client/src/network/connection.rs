@@ -229,11 +229,11 @@ impl<T> Connection<T> {
     /// Receive; each complete response is added to `received` with its request.
     pub fn receive(&mut self, received: &mut Vec<(Pending<T>, Frame)>) -> io::Result<()> {
         loop {
-            let (result, room) = match &mut self.partial {
+            let (result, capacity) = match &mut self.partial {
                 Some((frame, have)) => {
                     let rest = &mut frame.buffer[*have..frame.len];
-                    let room = rest.len();
-                    (self.transport.read(rest), room)
+                    let capacity = rest.len();
+                    (self.transport.read(rest), capacity)
                 }
                 None => (self.transport.read(&mut self.staging[self.staged..]), STAGING - self.staged),
             };
@@ -247,7 +247,7 @@ impl<T> Connection<T> {
             let whole_frame = match &mut self.partial {
                 Some((_, have)) => {
                     *have += count;
-                    count == room
+                    count == capacity
                 }
                 None => {
                     self.staged += count;
@@ -257,7 +257,7 @@ impl<T> Connection<T> {
             self.take_frames(received)?;
             // A short read means that the socket is empty: another read would be wasted. After a whole long response a poll
             // is better than another read.
-            if (count < room || whole_frame) && !self.transport.may_hold_more() {
+            if (count < capacity || whole_frame) && !self.transport.may_hold_more() {
                 return Ok(());
             }
         }

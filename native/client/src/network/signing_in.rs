@@ -116,9 +116,9 @@ impl<T> Network<T> {
             }
         };
         if response.error != ErrorCode::NONE {
-            let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
+            let reported = exchange.failure().map(|reported| format!(" ({reported})")).unwrap_or_default();
             let words = response.message.unwrap_or_else(|| response.error.to_string());
-            return self.refuse_to_go_on(node, format!("{words}{said}"), now, events);
+            return self.refuse_to_go_on(node, format!("{words}{reported}"), now, events);
         }
         match exchange.step(response.token) {
             Ok(Step::Send(token)) => self.send_token(node, &token, now, events),

@@ -113,7 +113,7 @@ impl Destination {
     }
 
     /// Bytes until records without key switch to the next partition; `None` if each of them gets its own partition.
-    pub(crate) fn room(&self, batch_size: usize) -> Option<usize> {
+    pub(crate) fn capacity(&self, batch_size: usize) -> Option<usize> {
         let filled = self.sticky_bytes.load(Ordering::Relaxed);
         self.partitioner.is_sticky(None).then(|| batch_size.saturating_sub(filled))
     }

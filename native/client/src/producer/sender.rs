@@ -332,7 +332,7 @@ impl Sender {
             }
             Event::Responded { token: Token::Produce(batches), version, frame, node } => {
                 self.returned(&batches);
-                self.settle(node, batches, version, frame, now);
+                self.complete(node, batches, version, frame, now);
             }
             Event::Failed { token: Token::Produce(batches), error, .. } => {
                 self.returned(&batches);

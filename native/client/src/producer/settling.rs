@@ -21,7 +21,7 @@ use pybroker_wire::produce::{ProduceResponse, ProducedPartition};
 
 impl Sender {
     /// Set the outcome of a request's batches from its response (with acks=0 there is none: sent counts as written).
-    pub(super) fn settle(
+    pub(super) fn complete(
         &mut self,
         node: NodeId,
         batches: Vec<(usize, Batch)>,
@@ -51,7 +51,7 @@ impl Sender {
             };
             let waiting = &self.queues[queue].waiting;
             match find(response, &waiting.topic, waiting.index) {
-                Some(produced) => self.judge(queue, batch, produced, now),
+                Some(produced) => self.check(queue, batch, produced, now),
                 None => {
                     let detail = "an answer without the partition that was sent".to_owned();
                     let error = ClientError::Malformed { server: self.network.server(node), api: PRODUCE.name, detail };
@@ -61,7 +61,7 @@ impl Sender {
         }
     }
 
-    fn judge(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
+    fn check(&mut self, queue: usize, batch: Batch, produced: &ProducedPartition, now: Instant) {
         let code = produced.error;
         if code == ErrorCode::NONE {
             let written = Written { base_offset: produced.base_offset, log_append_time_ms: produced.log_append_time };

@@ -123,7 +123,7 @@ impl LineSender {
         let whole = state.splitter.split(block, is_end);
         let found = state.splitter.parse(&whole, &self.format);
         let sent = state.send_all(self, &whole, &found).map_err(SendError::Ended)?;
-        state.settle();
+        state.complete();
         match found.failure {
             Some(bad) => Err(SendError::Bad(bad)),
             None => Ok(sent),
@@ -148,14 +148,14 @@ impl LineSender {
     /// Records in incomplete batches.
     pub fn in_flight(&self) -> usize {
         let mut state = self.state.lock();
-        state.settle();
+        state.complete();
         state.waiting.iter().chain(state.open.values()).map(|batch| batch.records.len()).sum()
     }
 
     /// The records that failed since the last call.
     pub fn take_failures(&self) -> Vec<LineFailure> {
         let mut state = self.state.lock();
-        state.settle();
+        state.complete();
         std::mem::take(&mut state.failures)
     }
 }
@@ -246,7 +246,7 @@ impl State {
     }
 
     /// Remove completed batches; of failed ones, record each record's failure.
-    fn settle(&mut self) {
+    fn complete(&mut self) {
         let decided: Vec<i32> =
             self.open.iter().filter(|(_, batch)| batch.delivery.is_decided()).map(|(index, _)| *index).collect();
         let ended = decided.iter().filter_map(|index| self.open.remove(index));

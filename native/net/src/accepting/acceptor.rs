@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use crate::accepting::accepted::Accepted;
+use crate::accepting::connection_slots::{Admission, ConnectionSlots, Entry};
 use crate::accepting::listener::{ListenError, Listener};
-use crate::accepting::room::{Admission, Entry, Room};
 use crate::data_plane::events::{EventQueue, Level};
 use crate::data_plane::settings::{ListenerSettings, ListenerTls, Settings};
 use crate::scheduling::clock::Clock;
@@ -23,7 +23,7 @@ use crate::transport::Transport;
 /// How long the acceptor pauses when file descriptors or memory are exhausted, unless a connection closes before.
 const EXHAUSTED_PAUSE_MS: u64 = 100;
 /// Shortest time between two log lines about a connection limit that applies or ends.
-const SAY_EVERY_MS: u64 = 60_000;
+const REPORT_EVERY_MS: u64 = 60_000;
 /// The epoll token of the wake-up; listeners count from zero.
 const WAKE: u64 = u64::MAX;
 
@@ -39,7 +39,7 @@ pub struct Placing {
     /// The processors that get the connections.
     pub inboxes: Arc<Inboxes>,
     /// The limits on connections.
-    pub room: Arc<Room>,
+    pub capacity: Arc<ConnectionSlots>,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Acceptor {
     /// Starts the thread.
     pub fn start(placing: Placing) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, placing.room.fd(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, placing.capacity.fd(), epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let listeners = Mutex::new(Vec::new());
         let state = Arc::new(State { placing, epoll, stop: AtomicBool::new(false), listeners });
         let of_thread = Arc::clone(&state);
@@ -111,7 +111,7 @@ impl Acceptor {
     /// Closes the listeners and ends the thread.
     pub fn stop(self) {
         self.state.stop.store(true, Ordering::Release);
-        self.state.placing.room.wake();
+        self.state.placing.capacity.wake();
         let _ = self.thread.join();
     }
 }
@@ -128,7 +128,7 @@ impl State {
             }
             let is_woken = events.iter().any(|event| event.data.u64() == WAKE);
             if is_woken {
-                self.placing.room.woken();
+                self.placing.capacity.woken();
             }
             let now = self.placing.clock.now();
             delayed.close(now);
@@ -141,11 +141,13 @@ impl State {
             let tokens = events.iter().map(|event| event.data.u64()).filter(|token| *token != WAKE);
             for token in tokens.collect::<Vec<_>>() {
                 let Some(listener) = self.listener(token) else { continue };
-                if let Some(hold) = self.accept_all(&listener, &mut count, &mut held.said_of_addresses, &mut delayed) {
+                if let Some(hold) =
+                    self.accept_all(&listener, &mut count, &mut held.reported_of_addresses, &mut delayed)
+                {
                     self.hold(hold, token, &listener, &mut held);
                 }
             }
-            self.say_again(&mut held);
+            self.report_again(&mut held);
         }
     }
 
@@ -168,11 +170,11 @@ impl State {
             Hold::Full(why) => {
                 held.is_full = true;
                 self.watch(token, epoll::EventFlags::empty());
-                self.placing.room.want();
-                if !matches!(self.placing.room.admission(&listener.name, now), Admission::Full(_)) {
-                    self.placing.room.wake();
+                self.placing.capacity.want();
+                if !matches!(self.placing.capacity.admission(&listener.name, now), Admission::Full(_)) {
+                    self.placing.capacity.wake();
                 }
-                if held.said.begin(now) {
+                if held.reported.begin(now) {
                     let text = format!("{why}: no more are accepted until one closes");
                     self.placing.events.line(Level::Warning, text);
                 }
@@ -181,8 +183,8 @@ impl State {
     }
 
     /// Logs that a limit does not apply any more.
-    fn say_again(&self, held: &mut Held) {
-        if !held.is_full && held.said.end(self.placing.clock.now()) {
+    fn report_again(&self, held: &mut Held) {
+        if !held.is_full && held.reported.end(self.placing.clock.now()) {
             self.placing.events.line(Level::Info, "connections are accepted again".to_owned());
         }
     }
@@ -205,21 +207,21 @@ impl State {
         &self,
         listener: &Listener,
         count: &mut usize,
-        said: &mut Said,
+        reported: &mut Reported,
         delayed: &mut Delayed,
     ) -> Option<Hold> {
-        let room = &self.placing.room;
+        let capacity = &self.placing.capacity;
         loop {
             let now = self.placing.clock.now();
-            match room.admission(&listener.name, now) {
+            match capacity.admission(&listener.name, now) {
                 Admission::Now => {}
                 Admission::Full(why) => return Some(Hold::Full(why)),
                 Admission::Later(wait) => return Some(Hold::Later(wait)),
             }
             match listener.socket.accept() {
-                Ok((stream, peer)) => match room.enter(&listener.name, peer.ip(), now) {
+                Ok((stream, peer)) => match capacity.enter(&listener.name, peer.ip(), now) {
                     Entry::Taken => self.place(stream, peer, listener, count),
-                    refused => self.refuse(stream, peer, refused, said, delayed),
+                    refused => self.refuse(stream, peer, refused, reported, delayed),
                 },
                 Err(error) => {
                     match error.raw_os_error() {
@@ -239,17 +241,24 @@ impl State {
 
     /// Closes a connection whose address is over a limit: at once if it has too many connections, after a delay if it
     /// exceeds its rate, so that a client in a reconnect loop waits (KIP-612).
-    fn refuse(&self, stream: TcpStream, peer: SocketAddr, refused: Entry, said: &mut Said, delayed: &mut Delayed) {
+    fn refuse(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        refused: Entry,
+        reported: &mut Reported,
+        delayed: &mut Delayed,
+    ) {
         let (now, address) = (self.placing.clock.now(), peer.ip());
         let why = match refused {
             Entry::TooFast(wait) => {
-                delayed.keep(stream, now + wait, self.placing.room.limits().most_delayed);
+                delayed.keep(stream, now + wait, self.placing.capacity.limits().most_delayed);
                 "its connections come faster than connection_creation_rate allows".to_owned()
             }
             Entry::TooMany(max) => format!("it has the {max} connections that max.connections.per.ip allows"),
             Entry::Taken => return,
         };
-        if said.news(now) {
+        if reported.news(now) {
             let text = format!("a connection from {address} is closed: {why}");
             self.placing.events.line(Level::Info, text);
         }
@@ -263,7 +272,7 @@ impl State {
             None => Transport::plaintext(stream),
         };
         let (Ok(transport), Ok(local)) = (transport, local) else {
-            self.placing.room.give_back(&listener.name, peer.ip());
+            self.placing.capacity.give_back(&listener.name, peer.ip());
             return;
         };
         let accepted = Accepted {
@@ -304,8 +313,8 @@ struct Held {
     is_full: bool,
     /// When the first of the other listeners is polled again.
     until: Option<u64>,
-    said: Said,
-    said_of_addresses: Said,
+    reported: Reported,
+    reported_of_addresses: Reported,
 }
 
 impl Held {
@@ -358,17 +367,17 @@ fn timeout(now: u64, times: [Option<u64>; 2]) -> Option<Timespec> {
 /// When the limit was last logged, in milliseconds of the data plane's clock: a limit that is reached again and again is not
 /// logged each time.
 #[derive(Debug, Default)]
-struct Said {
+struct Reported {
     holds: bool,
     next: u64,
 }
 
-impl Said {
+impl Reported {
     /// The limit applies: returns whether to log it.
     fn begin(&mut self, now: u64) -> bool {
         let due = !self.holds && now >= self.next;
         if due {
-            (self.holds, self.next) = (true, now + SAY_EVERY_MS);
+            (self.holds, self.next) = (true, now + REPORT_EVERY_MS);
         }
         due
     }
@@ -377,7 +386,7 @@ impl Said {
     fn news(&mut self, now: u64) -> bool {
         let due = now >= self.next;
         if due {
-            self.next = now + SAY_EVERY_MS;
+            self.next = now + REPORT_EVERY_MS;
         }
         due
     }
@@ -386,7 +395,7 @@ impl Said {
     fn end(&mut self, now: u64) -> bool {
         let due = self.holds && now >= self.next;
         if due {
-            (self.holds, self.next) = (false, now + SAY_EVERY_MS);
+            (self.holds, self.next) = (false, now + REPORT_EVERY_MS);
         }
         due
     }
@@ -398,9 +407,9 @@ mod tests {
 
     #[test]
     fn a_limit_that_holds_again_and_again_is_said_once_a_minute() {
-        let mut said = Said::default();
+        let mut reported = Reported::default();
         let lines: Vec<bool> =
-            (0..200).map(|second| said.begin(second * 1000) || said.end(second * 1000 + 1)).collect();
+            (0..200).map(|second| reported.begin(second * 1000) || reported.end(second * 1000 + 1)).collect();
         assert_eq!(lines.iter().filter(|line| **line).count(), 4, "at 0, 60, 120 and 180 s");
         assert!(lines[0] && !lines[1]);
     }

@@ -70,8 +70,8 @@ mod tests {
         let lines: Vec<Option<String>> = (0..130)
             .map(|second| refusals.line(peer([10, 0, 0, 1], port(second)), &why(second), second * 1000))
             .collect();
-        let said: Vec<usize> = (0..130).filter(|&second| lines[second].is_some()).collect();
-        assert_eq!(said, [0, 60, 120]);
+        let reported: Vec<usize> = (0..130).filter(|&second| lines[second].is_some()).collect();
+        assert_eq!(reported, [0, 60, 120]);
         assert_eq!(lines[0].as_deref(), Some(&*format!("connection from 10.0.0.1:1000 closed: {}", why(0))));
         assert!(lines[60].as_ref().unwrap().ends_with("(59 more were closed so since the last such line)"));
         assert!(refusals.line(peer([10, 0, 0, 1], 9), "no such API", 129_000).is_some());

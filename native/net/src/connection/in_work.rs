@@ -23,7 +23,7 @@ impl Connection {
 
     /// Whether a request is being executed. A request that waits for data or for other clients is not.
     pub fn is_worked_on(&self) -> bool {
-        self.reading.parked().is_some()
+        self.reading.delayed().is_some()
             || self.slots.iter().any(|request| matches!(request.slot, Slot::Control(_) | Slot::Produce(_)))
     }
 }

@@ -26,7 +26,7 @@ impl Connection {
 
     /// The bytes reserved for a completed request, to be released; 0 if it is not complete.
     pub fn release_reserved(&mut self) -> u64 {
-        let done = self.received && self.control.is_none() && self.reading.parked().is_none();
+        let done = self.received && self.control.is_none() && self.reading.delayed().is_none();
         if done { std::mem::take(&mut self.reserved) } else { 0 }
     }
 

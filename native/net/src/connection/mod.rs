@@ -24,7 +24,7 @@ use crate::accepting::accepted::Accepted;
 use crate::connection::identity::Authentication;
 use crate::connection::read_state::ReadState;
 use crate::connection::response::{Progress, Response};
-pub use crate::connection::slot::{Closing, Parked, Requested, Slot, Unanswered};
+pub use crate::connection::slot::{Closing, Delayed, Requested, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
 use crate::data_plane::events::ControlRequest;
 use crate::hot_path::{HotPathApi, Rights, Who};
@@ -220,8 +220,8 @@ impl Connection {
             self.input.drain(..self.consumed);
             self.consumed = 0;
         }
-        let room = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
-        self.input.reserve(room);
+        let capacity = self.missing().max(self.expected).clamp(READ_BYTES, READ_AHEAD_BYTES);
+        self.input.reserve(capacity);
         self.accepted.transport.receive(&mut self.input)
     }
 
@@ -359,9 +359,9 @@ impl Connection {
         let api = match slot {
             Slot::Fetch(_) => HotPathApi::Fetch,
             Slot::Produce(_) => HotPathApi::Produce,
-            Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_) => return None,
+            Slot::Control(_) | Slot::Held(_) | Slot::Delayed(_) | Slot::Ready(_) => return None,
         };
-        let waiting = std::mem::replace(slot, Slot::Parked(api));
+        let waiting = std::mem::replace(slot, Slot::Delayed(api));
         self.memory -= waiting.memory();
         Some(waiting)
     }
@@ -398,8 +398,8 @@ impl Connection {
     /// Removes the last request without a response (`acks=0`), and returns its times. Nothing is read behind a parked request,
     /// so it is the last one too.
     pub fn drop_last_slot(&mut self) -> Option<RequestTimes> {
-        let is_parked = matches!(self.slots.back(), Some(Request { slot: Slot::Parked(_), .. }));
-        let last = if is_parked { self.slots.pop_back() } else { None };
+        let is_delayed = matches!(self.slots.back(), Some(Request { slot: Slot::Delayed(_), .. }));
+        let last = if is_delayed { self.slots.pop_back() } else { None };
         last.map(|last| last.times)
     }
 

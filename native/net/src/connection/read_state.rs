@@ -7,11 +7,11 @@
 //! | `Intercepted` | the next request has an intercepted API | `Ready`, by the control plane's decision |
 //! | `WaitsForSlot` | the next request is for the control plane, and `queued.max.requests` are in work | `OwnsSlot` |
 //! | `OwnsSlot` | a slot was freed for the connection | `Ready`, when the request begins or cannot |
-//! | `Parked` | a hot-path request is unresolved | `Ready`, when the request is resolved |
+//! | `Delayed` | a hot-path request is unresolved | `Ready`, when the request is resolved |
 //!
 //! Memory, quotas, the send buffer and a pending close also stop reading, in each of these states.
 
-use super::slot::Parked;
+use super::slot::Delayed;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub enum ReadState {
     /// The next request has a slot of `queued.max.requests`, and has been decided on.
     OwnsSlot,
     /// A request waits for the control plane. Requests behind it would overtake it.
-    Parked(Box<Parked>),
+    Delayed(Box<Delayed>),
 }
 
 impl ReadState {
@@ -58,22 +58,22 @@ impl ReadState {
     }
 
     /// The parked request.
-    pub fn parked(&self) -> Option<&Parked> {
-        if let Self::Parked(parked) = self { Some(parked) } else { None }
+    pub fn delayed(&self) -> Option<&Delayed> {
+        if let Self::Delayed(delayed) = self { Some(delayed) } else { None }
     }
 
     /// The parked request.
-    pub fn parked_mut(&mut self) -> Option<&mut Parked> {
-        if let Self::Parked(parked) = self { Some(parked) } else { None }
+    pub fn delayed_mut(&mut self) -> Option<&mut Delayed> {
+        if let Self::Delayed(delayed) = self { Some(delayed) } else { None }
     }
 
-    /// Ends `Parked` if the parked request meets the condition, and returns the request.
-    pub fn take_parked(&mut self, condition: impl FnOnce(&Parked) -> bool) -> Option<Box<Parked>> {
-        if !self.parked().is_some_and(condition) {
+    /// Ends `Delayed` if the parked request meets the condition, and returns the request.
+    pub fn take_delayed(&mut self, condition: impl FnOnce(&Delayed) -> bool) -> Option<Box<Delayed>> {
+        if !self.delayed().is_some_and(condition) {
             return None;
         }
         match std::mem::take(self) {
-            Self::Parked(parked) => Some(parked),
+            Self::Delayed(delayed) => Some(delayed),
             Self::Ready | Self::Unnamed | Self::Intercepted | Self::WaitsForSlot | Self::OwnsSlot => None,
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::connection::response::Response;
 use crate::delayed_operations::verification::Verification;
-use crate::hot_path::{HotPathApi, PendingFetch, PendingProduce, Verdict};
+use crate::hot_path::{Authorization, HotPathApi, PendingFetch, PendingProduce};
 use pybroker_wire::ApiKey;
 use pybroker_wire::frame::RequestHead;
 
@@ -48,15 +48,15 @@ pub enum Slot {
     Fetch(Box<PendingFetch>),
     /// A produce waits for its batches to be committed.
     Produce(Box<PendingProduce>),
-    /// The request is in [`crate::connection::Connection::parked`], or is being completed.
-    Parked(HotPathApi),
+    /// The request is in [`crate::connection::Connection::delayed`], or is being completed.
+    Delayed(HotPathApi),
     /// The response, which waits for earlier responses.
     Ready(Response),
 }
 
 /// A hot-path request that waits for the control plane.
 #[derive(Debug)]
-pub struct Parked {
+pub struct Delayed {
     /// The request's number.
     pub request: u64,
     /// Produce or Fetch.
@@ -65,19 +65,19 @@ pub struct Parked {
     /// The frame without its size prefix.
     pub frame: Vec<u8>,
     /// The control plane's authorization.
-    pub verdict: Option<Verdict>,
+    pub decision: Option<Authorization>,
     /// The query for the transaction coordinator, and its response.
     pub verification: Option<Verification>,
     /// Whether the control plane's response is pending.
     pub requested: bool,
 }
 
-impl Parked {
+impl Delayed {
     /// Sends the request to the control plane again; false if the control plane has already responded to this question.
     pub fn query_again(&mut self, verification: Option<Verification>) -> bool {
         self.requested = match verification {
             Some(_) => self.verification.is_none(),
-            None => self.verdict.is_none(),
+            None => self.decision.is_none(),
         };
         if self.requested && verification.is_some() {
             self.verification = verification;
@@ -92,7 +92,7 @@ impl Slot {
         match self {
             Slot::Fetch(_) => Some(HotPathApi::Fetch),
             Slot::Produce(_) => Some(HotPathApi::Produce),
-            Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_) => None,
+            Slot::Control(_) | Slot::Held(_) | Slot::Delayed(_) | Slot::Ready(_) => None,
         }
     }
 
@@ -101,7 +101,7 @@ impl Slot {
         match self {
             Slot::Fetch(fetch) => fetch.memory(),
             Slot::Ready(response) => response.memory(),
-            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Parked(_) => 0,
+            Slot::Control(_) | Slot::Held(_) | Slot::Produce(_) | Slot::Delayed(_) => 0,
         }
     }
 }

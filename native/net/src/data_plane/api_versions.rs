@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn what_a_client_says_that_it_is_is_read_from_usual_requests() {
-        let said = Software { name: "librdkafka".into(), version: "2.16.0-1".into() };
-        assert_eq!(Software::of_request(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(said));
+        let reported = Software { name: "librdkafka".into(), version: "2.16.0-1".into() };
+        assert_eq!(Software::of_request(3, &flexible(b"librdkafka", b"2.16.0-1")), Some(reported));
         assert_eq!(Software::of_request(0, b""), None);
         assert_eq!(Software::of_request(3, &flexible(b"-a", b"1")), None);
     }

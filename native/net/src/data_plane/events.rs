@@ -95,7 +95,7 @@ pub struct UnresolvedRequest {
     pub topic_ids: Vec<[u8; 16]>,
     /// The operation that needs authorization, numbered as Kafka's `AclOperation`, and its topics; `None` if there is
     /// nothing to authorize.
-    pub judge: Option<(i8, Vec<TopicRef>)>,
+    pub check: Option<(i8, Vec<TopicRef>)>,
     /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
     /// The query for the transaction coordinator. If set, there is nothing else to decide.
@@ -171,7 +171,7 @@ pub enum Event {
         error: String,
     },
     /// A coordinator's append is committed and synced, or has failed.
-    AppendSettled {
+    AppendCompleted {
         /// The coordinator's number for the append.
         ticket: u64,
     },
@@ -205,7 +205,7 @@ pub struct EventQueue {
     queue: SegQueue<Event>,
     wake_up: WakeUp,
     /// When [`Event::Exhausted`] was last pushed, in milliseconds of the data plane's clock.
-    exhausted_said: AtomicU64,
+    exhausted_reported: AtomicU64,
     unreadable_logged: AtomicU64,
 }
 
@@ -213,7 +213,7 @@ impl EventQueue {
     /// An empty queue. Fails when the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
         let (queue, wake_up) = (SegQueue::new(), WakeUp::new()?);
-        Ok(Self { queue, wake_up, exhausted_said: AtomicU64::new(0), unreadable_logged: AtomicU64::new(0) })
+        Ok(Self { queue, wake_up, exhausted_reported: AtomicU64::new(0), unreadable_logged: AtomicU64::new(0) })
     }
 
     /// The file descriptor that is readable while events wait.
@@ -241,7 +241,7 @@ impl EventQueue {
     /// Reports that an operation failed for lack of file descriptors or memory, at most once in [`EXHAUSTED_EVERY_MS`], as
     /// every request may fail like this. `now` is the data plane's clock.
     pub fn exhausted(&self, now: u64, error: &str) {
-        if is_due(&self.exhausted_said, now, EXHAUSTED_EVERY_MS) {
+        if is_due(&self.exhausted_reported, now, EXHAUSTED_EVERY_MS) {
             self.push(Event::Exhausted { error: error.to_owned() });
         }
     }

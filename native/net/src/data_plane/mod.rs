@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 
 use crate::accepting::acceptor::{Acceptor, Placing};
 use crate::accepting::connection_limits::ConnectionLimits;
+use crate::accepting::connection_slots::{ConnectionSlots, ListenerCounts};
 use crate::accepting::listener::ListenError;
 use crate::accepting::open_connections::OpenConnections;
 use crate::accepting::refusals::Refusals;
-use crate::accepting::room::{ListenerCounts, Room};
 use crate::connection::connection_number::CONTROL_PLANE;
 use crate::connection::identity::{Authentication, Identity};
 use crate::data_plane::api_versions::ApiVersionsTable;
@@ -36,8 +36,8 @@ use crate::delayed_operations::interception::{Decision, InterceptedApis};
 use crate::delayed_operations::markers::AppendedMarkers;
 use crate::delayed_operations::verification::Verified;
 use crate::follower::ReplicaFetchers;
-use crate::hot_path::{HotPath, Rights, Verdict};
-use crate::limits::control_room::ControlRoom;
+use crate::hot_path::{Authorization, HotPath, Rights};
+use crate::limits::control_budget::ControlBudget;
 use crate::limits::request_memory::RequestMemory;
 use crate::measures::counters::{Counters, CountersSnapshot, WorkCounters};
 use crate::measures::partition_states::{self, PartitionState};
@@ -139,8 +139,8 @@ impl DataPlane {
     }
 
     /// Evaluates an unresolved request again, with the control plane's decision.
-    pub fn retry(&self, waiter: Waiter, verdict: Verdict) {
-        self.reactor.inboxes.post(waiter.connection, Message::Retry { waiter, verdict });
+    pub fn retry(&self, waiter: Waiter, decision: Authorization) {
+        self.reactor.inboxes.post(waiter.connection, Message::Retry { waiter, decision });
     }
 
     /// Evaluates an unresolved transactional request again, with the coordinator's result for each partition in the query.
@@ -218,7 +218,7 @@ impl DataPlane {
 
     /// Changes the limits on the number and the rate of connections; open connections stay.
     pub fn set_connection_limits(&self, limits: ConnectionLimits) {
-        self.reactor.room.set_limits(limits);
+        self.reactor.capacity.set_limits(limits);
     }
 
     /// Intercepts the requests of these APIs, and of no others: each is sent as an [`Event::Intercepted`], for the control
@@ -300,10 +300,10 @@ impl DataPlane {
     }
 
     /// Waits until everything below `end_offset` of a partition is committed, and synced by its directory's thread if
-    /// needed. An [`Event::AppendSettled`] with the ticket reports completion or failure.
-    pub fn settle(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
+    /// needed. An [`Event::AppendCompleted`] with the ticket reports completion or failure.
+    pub fn complete(&self, partition: &Arc<Partition>, end_offset: i64, ticket: u64) {
         let waiter = Waiter { connection: CONTROL_PLANE, request: ticket };
-        let awaited = partition.awaited_to_settle(end_offset);
+        let awaited = partition.awaited_to_complete(end_offset);
         let waiting = WaitingProduce::new(waiter, awaited.waits());
         partition.await_acknowledgement(&awaited, &waiting, &mut |waiter| self.reactor.inboxes.wake(waiter));
         if awaited.durable {
@@ -311,8 +311,8 @@ impl DataPlane {
         }
     }
 
-    /// Appends markers to partitions that this broker leads, and waits for them as [`DataPlane::settle`] does. If the result
-    /// has true, an [`Event::AppendSettled`] with the ticket follows when all have completed or failed; otherwise they are
+    /// Appends markers to partitions that this broker leads, and waits for them as [`DataPlane::complete`] does. If the result
+    /// has true, an [`Event::AppendCompleted`] with the ticket follows when all have completed or failed; otherwise they are
     /// complete.
     pub fn append_markers(
         &self,
@@ -351,13 +351,13 @@ impl DataPlane {
 
     /// Connections since the start, by listener; without listeners that had none.
     pub fn listeners(&self) -> Vec<ListenerCounts> {
-        self.reactor.room.of_listeners()
+        self.reactor.capacity.of_listeners()
     }
 
     /// Connections accepted from addresses with a rate limit, for at most `most` of them, and the number of addresses left
     /// out.
     pub fn addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
-        self.reactor.room.of_addresses(most)
+        self.reactor.capacity.of_addresses(most)
     }
 
     /// The usage of a quota, for at most `most` of its entities, and the number of entities left out.
@@ -388,7 +388,7 @@ impl DataPlane {
 
     /// Open connections.
     pub fn connections(&self) -> usize {
-        self.reactor.room.taken()
+        self.reactor.capacity.taken()
     }
 
     /// Accepts listeners again after [`DataPlane::stop_accepting`].
@@ -455,11 +455,11 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
         intercepted: InterceptedApis::default(),
         counters: Counters::new(settings.network_threads),
         open: OpenConnections::new(),
-        control: ControlRoom::new(settings.queued_max_requests),
+        control: ControlBudget::new(settings.queued_max_requests),
         refusals: Refusals::default(),
         request_memory: RequestMemory::new(settings.queued_request_bytes),
         response_memory: AtomicU64::new(0),
-        room: Arc::new(Room::new(ConnectionLimits::only(
+        capacity: Arc::new(ConnectionSlots::new(ConnectionLimits::only(
             settings.max_connections,
             settings.max_connections_reason.clone(),
         ))?),
@@ -478,6 +478,6 @@ fn placing(reactor: &Reactor) -> Placing {
         clock: Arc::clone(&reactor.clock),
         events: Arc::clone(&reactor.events),
         inboxes: Arc::clone(&reactor.inboxes),
-        room: Arc::clone(&reactor.room),
+        capacity: Arc::clone(&reactor.capacity),
     }
 }

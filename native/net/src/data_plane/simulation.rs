@@ -15,7 +15,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crate::connection::response::Response;
 use crate::data_plane::events::{Event, EventQueue};
 use crate::delayed_operations::verification::{TransactionQuery, Verification, Verified};
-use crate::hot_path::{self, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce, Verdict};
+use crate::hot_path::{self, Authorization, HotPath, HotPathRequest, Outcome, PendingFetch, PendingProduce};
 use crate::measures::counters::Counters;
 use crate::scheduling::clock::Clock;
 use pybroker_replica::{
@@ -220,7 +220,7 @@ impl SimulatedDataPlane {
             return Served::Closed(format!("API {} is none of the hot path", head.api_key.0));
         };
         let waiter = Waiter { connection: 0, request: number };
-        let decided = Some(&Verdict::default());
+        let decided = Some(&Authorization::default());
         let request = HotPathRequest {
             api,
             head: &head,

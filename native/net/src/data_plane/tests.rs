@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::DataPlane;
 use crate::accepting::accepted::Accepted;
-use crate::accepting::room::Entry;
+use crate::accepting::connection_slots::Entry;
 use crate::connection::identity::{Authentication, Identity};
 use crate::scheduling::inbox::Message;
 use crate::transport::Transport;
@@ -26,7 +26,7 @@ impl DataPlane {
     fn place(&self, transport: Transport) {
         let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let listener: Arc<str> = "TEST".into();
-        assert_eq!(self.reactor.room.enter(&listener, address.ip(), 0), Entry::Taken);
+        assert_eq!(self.reactor.capacity.enter(&listener, address.ip(), 0), Entry::Taken);
         let nobody = Arc::new(Identity { kind: "User".into(), name: "ANONYMOUS".into() });
         let accepted = Accepted {
             transport,

@@ -19,7 +19,7 @@ use pybroker_tls::TlsSession;
 /// Bytes of the size prefix of a frame.
 const SIZE: usize = 4;
 /// Buffer space for one receive, before a frame's size is known.
-const ROOM: usize = 64 << 10;
+const CAPACITY: usize = 64 << 10;
 /// The most bytes that one read through TLS returns.
 const MOST_READ: usize = 64 << 10;
 /// Interval of keepalive probes on an idle connection: the shortest that the system supports.
@@ -154,7 +154,7 @@ impl Connection {
     /// # Errors
     /// When the connection is lost; `PROTO` for an invalid size.
     pub fn receive(&mut self) -> io::Result<Arrived> {
-        self.make_room()?;
+        self.make_space()?;
         match self.link.receive(&mut self.input) {
             Ok(0) => Err(Errno::CONNRESET.into()),
             Ok(_) => Ok(Arrived::Bytes),
@@ -191,12 +191,12 @@ impl Connection {
         }
     }
 
-    fn make_room(&mut self) -> Result<(), Errno> {
+    fn make_space(&mut self) -> Result<(), Errno> {
         let (len, wanted) = (self.input.len(), self.response_size()?.map_or(0, |size| SIZE + size));
         // At most twice the bytes received: an announced size alone takes no memory.
-        let target = wanted.min((2 * len).max(4 * ROOM)).max(len + 1);
+        let target = wanted.min((2 * len).max(4 * CAPACITY)).max(len + 1);
         if self.input.capacity() <= len || self.input.capacity() < target {
-            self.input.reserve(target.max(ROOM) - len);
+            self.input.reserve(target.max(CAPACITY) - len);
         }
         Ok(())
     }
@@ -227,10 +227,10 @@ impl Link {
         match self {
             Self::Plaintext(transport) => Ok(transport.receive(input)?.bytes),
             Self::Tls(transport) => {
-                let came = input.len();
-                input.resize(input.capacity().min(came + MOST_READ), 0);
-                let read = transport.read(&mut input[came..]);
-                input.truncate(came + *read.as_ref().unwrap_or(&0));
+                let arrivals = input.len();
+                input.resize(input.capacity().min(arrivals + MOST_READ), 0);
+                let read = transport.read(&mut input[arrivals..]);
+                input.truncate(arrivals + *read.as_ref().unwrap_or(&0));
                 read
             }
         }

@@ -86,8 +86,8 @@ fn take_token(exchange: &mut Exchange, frame: &[u8], correlation_id: i32) -> Res
     let response = SaslAuthenticateResponse::parse(frame, RESPONSE_BODY, AUTHENTICATE_VERSION);
     let response = response.map_err(|error| format!("unreadable SaslAuthenticate response: {error}"))?;
     if response.error != ErrorCode::NONE {
-        let said = exchange.failure().map(|said| format!(" ({said})")).unwrap_or_default();
-        return Err(format!("{}{said}", response.message.unwrap_or_else(|| response.error.to_string())));
+        let reported = exchange.failure().map(|reported| format!(" ({reported})")).unwrap_or_default();
+        return Err(format!("{}{reported}", response.message.unwrap_or_else(|| response.error.to_string())));
     }
     match exchange.step(response.token).map_err(|error| error.to_string())? {
         Step::Send(token) => Ok(Responded::Send(token_request(&token, correlation_id))),

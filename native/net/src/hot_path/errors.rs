@@ -21,7 +21,7 @@ pub fn unresolved<'a>(table: &TopicTable, topics: impl Iterator<Item = &'a Topic
 
 /// The outcome for a request whose authorization is unknown: `right` on each of its topics, and Write on its transactional
 /// id.
-pub fn to_be_judged<'a>(
+pub fn to_be_checked<'a>(
     table: &TopicTable,
     topics: impl Iterator<Item = &'a TopicRef> + Clone,
     right: Right,
@@ -31,8 +31,8 @@ pub fn to_be_judged<'a>(
     let mut named: Vec<TopicRef> = topics.cloned().collect();
     named.sort_unstable();
     named.dedup();
-    let (judge, transactional_id) = (Some((right, named)), transactional_id.map(str::to_owned));
-    Outcome::Unresolved(Box::new(Unresolved { unknown, judge, transactional_id, verify: None }))
+    let (check, transactional_id) = (Some((right, named)), transactional_id.map(str::to_owned));
+    Outcome::Unresolved(Box::new(Unresolved { unknown, check, transactional_id, verify: None }))
 }
 
 /// The topic table, and the listener whose endpoints responses contain.

@@ -9,8 +9,8 @@ use super::fetch_plan::{Plan, Read, Sent, Throttled, note_offsets};
 use super::fetcher::{
     FetchedBy, NotServed, deduplicated, locate, note_positions, nothing_fetched, preferred_replica, throttled, topic_of,
 };
-use super::rights::{Judged, Refused};
-use super::{HotPath, HotPathRequest, Outcome, Right, Verdict, Who};
+use super::rights::{Checked, Refused};
+use super::{Authorization, HotPath, HotPathRequest, Outcome, Right, Who};
 use crate::connection::response::Response;
 use crate::measures::counters::ThreadCounters;
 use crate::quota::Metered;
@@ -73,7 +73,7 @@ pub fn handle(
         Ok(request) => FetchRequest { partitions: deduplicated(request.partitions), ..request },
         Err(error) => return Outcome::Close(format!("malformed Fetch version {}: {error}", head.api_version)),
     };
-    let refused = match judge(hot_path, who, &request, decided) {
+    let refused = match check(hot_path, who, &request, decided) {
         Ok(refused) => refused,
         Err(outcome) => return outcome,
     };
@@ -107,11 +107,11 @@ pub fn handle(
 }
 
 /// Authorizes a fetch, the partitions of its session included; the outcome if the control plane has to decide first.
-fn judge(
+fn check(
     hot_path: &HotPath,
     who: Option<Who>,
     request: &FetchRequest<'_>,
-    decided: Option<&Verdict>,
+    decided: Option<&Authorization>,
 ) -> Result<Refused, Outcome> {
     let fetched_by = FetchedBy::of(request);
     let right = if fetched_by.is_replica() { Right::ClusterAction } else { Right::Read };
@@ -123,15 +123,15 @@ fn judge(
     let session = session.as_ref().map(|session| session.lock());
     let kept = session.as_ref().map_or(&[][..], |session| session.partitions());
     let topics = named.clone().chain(kept.iter().map(|partition| &partition.requested.topic));
-    match hot_path.judge(who, right, &table, topics.clone(), decided) {
-        Judged::Known(refused) if decided.is_some() => Ok(refused),
-        Judged::Known(refused) => match errors::unresolved(&table, named) {
+    match hot_path.check(who, right, &table, topics.clone(), decided) {
+        Checked::Known(refused) if decided.is_some() => Ok(refused),
+        Checked::Known(refused) => match errors::unresolved(&table, named) {
             None => Ok(refused),
             // The retried request needs a decision about the right as well: the right of a broker is not about topics.
-            Some(_) if who.is_some() => Err(errors::to_be_judged(&table, topics, right, None)),
+            Some(_) if who.is_some() => Err(errors::to_be_checked(&table, topics, right, None)),
             Some(unresolved) => Err(unresolved),
         },
-        Judged::Unknown => Err(errors::to_be_judged(&table, topics, right, None)),
+        Checked::Unknown => Err(errors::to_be_checked(&table, topics, right, None)),
     }
 }
 

@@ -18,8 +18,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 pub use fetch::PendingFetch;
 pub use produce::PendingProduce;
-use rights::{Judged, Refused};
-pub use rights::{Right, Rights, Verdict, Who};
+pub use rights::{Authorization, Right, Rights, Who};
+use rights::{Checked, Refused};
 
 use crate::connection::response::Response;
 use crate::data_plane::events::EventQueue;
@@ -81,17 +81,17 @@ impl HotPath {
     }
 
     /// Authorizes a request that names topics; without an authorizer every topic is allowed.
-    fn judge<'a>(
+    fn check<'a>(
         &self,
         who: Option<Who>,
         right: Right,
         table: &TopicTable,
         topics: impl Iterator<Item = &'a TopicRef>,
-        verdict: Option<&Verdict>,
-    ) -> Judged {
+        decision: Option<&Authorization>,
+    ) -> Checked {
         match (who, self.rights.get()) {
-            (Some(who), Some(rights)) => rights::judge(rights, who, right, table, topics, verdict),
-            _ => Judged::Known(Refused::Nothing),
+            (Some(who), Some(rights)) => rights::check(rights, who, right, table, topics, decision),
+            _ => Checked::Known(Refused::Nothing),
         }
     }
 
@@ -175,7 +175,7 @@ pub struct Unresolved {
     /// Topics missing from the table.
     pub unknown: Vec<TopicRef>,
     /// The right that the client needs, and on which topics; `None` if there is nothing to authorize.
-    pub judge: Option<(Right, Vec<TopicRef>)>,
+    pub check: Option<(Right, Vec<TopicRef>)>,
     /// The transactional id that the client needs Write on; `None` if there is nothing to authorize.
     pub transactional_id: Option<String>,
     /// The query for the transaction coordinator, and the state for its response. The other fields are empty then.
@@ -193,7 +193,7 @@ pub struct HotPathRequest<'a> {
     /// The client, as the authorizer knows it; `None` without an authorizer.
     pub who: Option<Who>,
     /// The control plane's decision on a retried request: topics still missing from the table are unknown.
-    pub decided: Option<&'a Verdict>,
+    pub decided: Option<&'a Authorization>,
     /// The transaction coordinator's response, if the coordinator has been queried.
     pub verified: Option<&'a Verification>,
     /// The usage to record against the client's quotas; `None` without quotas.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::errors::{self, ListenerView};
-use super::rights::{Judged, Refused};
+use super::rights::{Checked, Refused};
 use super::transactions::{self, IdRight, SentTransaction, Transaction};
 use super::{HotPath, HotPathApi, HotPathRequest, Outcome, Right};
 use crate::connection::response::Response;
@@ -201,12 +201,12 @@ fn admit<'a>(
     let &HotPathRequest { who, decided, verified, .. } = requested;
     let topics = request.topics.iter().map(|topic| &topic.topic);
     let of_transaction = transactions::has_transactional(request, frame);
-    let id_right = if of_transaction { transactions::judge(shared, who, request, decided) } else { IdRight::Granted };
-    let refused = match shared.judge(who, Right::Write, table, topics.clone(), decided) {
-        Judged::Known(refused) if id_right != IdRight::Unknown => refused,
-        Judged::Known(_) | Judged::Unknown => {
+    let id_right = if of_transaction { transactions::check(shared, who, request, decided) } else { IdRight::Granted };
+    let refused = match shared.check(who, Right::Write, table, topics.clone(), decided) {
+        Checked::Known(refused) if id_right != IdRight::Unknown => refused,
+        Checked::Known(_) | Checked::Unknown => {
             let id = request.transactional_id.as_deref().filter(|_| of_transaction);
-            return Err(errors::to_be_judged(table, topics, Right::Write, id));
+            return Err(errors::to_be_checked(table, topics, Right::Write, id));
         }
     };
     if decided.is_none()

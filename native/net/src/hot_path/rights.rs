@@ -39,7 +39,7 @@ pub struct Who(u64, u64);
 
 /// The control plane's decision on an unresolved request. Ignored without an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Authorization {
     /// The topics that the client may use, as the request names them, or [`CLUSTER`]. All others are denied.
     pub allowed: HashSet<TopicRef>,
     /// The version of the rules that the decision used; 0: do not cache the decision.
@@ -159,29 +159,29 @@ fn set_of(at: usize) -> usize {
 }
 
 /// The decisions on a request's topics, or the topics that the control plane has to decide on.
-pub enum Judged {
+pub enum Checked {
     Known(Refused),
     Unknown,
 }
 
 /// Authorizes a request that names topics, by the cache or by the control plane's decision.
-pub fn judge<'a>(
+pub fn check<'a>(
     rights: &Rights,
     who: Who,
     right: Right,
     table: &TopicTable,
     topics: impl Iterator<Item = &'a TopicRef>,
-    verdict: Option<&Verdict>,
-) -> Judged {
-    if let Some(verdict) = verdict {
-        return Judged::Known(by_verdict(rights, who, right, table, topics, verdict));
+    decision: Option<&Authorization>,
+) -> Checked {
+    if let Some(decision) = decision {
+        return Checked::Known(by_decision(rights, who, right, table, topics, decision));
     }
     let version = rights.version();
     if right == Right::ClusterAction {
         return match rights.known(who, right, &CLUSTER, version) {
-            Some(true) => Judged::Known(Refused::Nothing),
-            Some(false) => Judged::Known(Refused::Everything),
-            None => Judged::Unknown,
+            Some(true) => Checked::Known(Refused::Nothing),
+            Some(false) => Checked::Known(Refused::Everything),
+            None => Checked::Unknown,
         };
     }
     let mut refused = HashSet::new();
@@ -197,28 +197,28 @@ pub fn judge<'a>(
             Some(false) => {
                 refused.insert(topic.clone());
             }
-            None => return Judged::Unknown,
+            None => return Checked::Unknown,
         }
     }
-    Judged::Known(of(refused))
+    Checked::Known(of(refused))
 }
 
 fn of(refused: HashSet<TopicRef>) -> Refused {
     if refused.is_empty() { Refused::Nothing } else { Refused::These(refused) }
 }
 
-fn by_verdict<'a>(
+fn by_decision<'a>(
     rights: &Rights,
     who: Who,
     right: Right,
     table: &TopicTable,
     topics: impl Iterator<Item = &'a TopicRef>,
-    verdict: &Verdict,
+    decision: &Authorization,
 ) -> Refused {
     if right == Right::ClusterAction {
-        let allowed = verdict.allowed.contains(&TopicRef::Id(CLUSTER));
-        if verdict.version != 0 {
-            rights.note(who, right, &CLUSTER, verdict.version, allowed);
+        let allowed = decision.allowed.contains(&TopicRef::Id(CLUSTER));
+        if decision.version != 0 {
+            rights.note(who, right, &CLUSTER, decision.version, allowed);
         }
         return if allowed { Refused::Nothing } else { Refused::Everything };
     }
@@ -229,9 +229,9 @@ fn by_verdict<'a>(
             continue;
         }
         last = Some(topic);
-        let allowed = verdict.allowed.contains(topic);
-        if let Some(found) = table.find(topic).filter(|_| verdict.version != 0) {
-            rights.note(who, right, &found.id, verdict.version, allowed);
+        let allowed = decision.allowed.contains(topic);
+        if let Some(found) = table.find(topic).filter(|_| decision.version != 0) {
+            rights.note(who, right, &found.id, decision.version, allowed);
         }
         if !allowed {
             refused.insert(topic.clone());

@@ -4,7 +4,7 @@
 //! request is sent to the control plane once, and is retried with a result for each partition. A batch of a transaction
 //! already open in its partition needs no verification. Must not know which broker coordinates.
 
-use super::rights::{Refused, Verdict, Who};
+use super::rights::{Authorization, Refused, Who};
 use super::{HotPath, Outcome, Unresolved, errors};
 use crate::delayed_operations::verification::{FirstCheck, Place, Refusal, TransactionQuery, Verification};
 use pybroker_record::{BatchHeader, HEADER_LEN, LeaderEpoch};
@@ -74,15 +74,20 @@ fn is_transactional(records: &[u8]) -> bool {
 }
 
 /// The authorization of the client on the transactional id of a Produce.
-pub fn judge(hot_path: &HotPath, who: Option<Who>, request: &ProduceRequest, decided: Option<&Verdict>) -> IdRight {
+pub fn check(
+    hot_path: &HotPath,
+    who: Option<Who>,
+    request: &ProduceRequest,
+    decided: Option<&Authorization>,
+) -> IdRight {
     let Some(id) = &request.transactional_id else { return IdRight::Refused };
     let (Some(who), Some(rights)) = (who, hot_path.rights.get()) else { return IdRight::Granted };
     let known = match decided {
-        Some(verdict) => {
-            if verdict.version != 0 {
-                rights.note_id(who, id, verdict.version, verdict.transactional_id);
+        Some(decision) => {
+            if decision.version != 0 {
+                rights.note_id(who, id, decision.version, decision.transactional_id);
             }
-            Some(verdict.transactional_id)
+            Some(decision.transactional_id)
         }
         None => rights.known_id(who, id, rights.version()),
     };

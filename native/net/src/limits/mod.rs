@@ -1,4 +1,4 @@
 //! Limits over all clients: memory for requests, and control requests in work.
 
-pub(crate) mod control_room;
+pub(crate) mod control_budget;
 pub(crate) mod request_memory;

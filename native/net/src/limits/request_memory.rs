@@ -22,7 +22,7 @@ struct Inner {
     /// Connections that wait for memory, oldest first.
     waiting: VecDeque<u64>,
     /// Whether the log reports that memory is exhausted; reported again only after no connection waited.
-    said: bool,
+    reported: bool,
 }
 
 /// The result of a reservation.
@@ -57,7 +57,7 @@ impl RequestMemory {
             return MemoryGrant::Granted;
         }
         inner.waiting.push_back(connection);
-        MemoryGrant::Waits { first: !std::mem::replace(&mut inner.said, true) }
+        MemoryGrant::Waits { first: !std::mem::replace(&mut inner.reported, true) }
     }
 
     /// Releases `bytes`.
@@ -75,7 +75,7 @@ impl RequestMemory {
             return None;
         }
         let next = inner.waiting.pop_front();
-        inner.said &= next.is_some();
+        inner.reported &= next.is_some();
         next
     }
 }

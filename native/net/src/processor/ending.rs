@@ -42,7 +42,7 @@ impl Processor {
         connection.accepted.transport.end();
         // The socket closes when the last reference to the connection is dropped. Until then epoll must not report it.
         connection.accepted.transport.unwatch(&self.epoll);
-        self.reactor.room.give_back(&connection.accepted.listener, connection.accepted.peer.ip());
+        self.reactor.capacity.give_back(&connection.accepted.listener, connection.accepted.peer.ip());
     }
 
     /// Ends a request without a response: its connection has ended.
@@ -59,7 +59,7 @@ impl Processor {
                 self.counters().wait_ended(HotPathApi::Fetch.key());
                 HotPathApi::Fetch.key()
             }
-            Slot::Parked(api) => api.key(),
+            Slot::Delayed(api) => api.key(),
         };
         self.counters().ended(api_key, 0);
     }
@@ -68,7 +68,7 @@ impl Processor {
         let Some(open) = self.reactor.open.get(number) else { return };
         let mut connection = open.lock();
         connection.closing = Some(Closing::WhenWritten);
-        self.settle(&mut connection, Ok(()));
+        self.complete(&mut connection, Ok(()));
     }
 
     /// Completes waiting fetches with the data available, and closes idle connections.
@@ -91,7 +91,7 @@ impl Processor {
         let mut connection = open.lock();
         if self.reactor.open.get(number).is_some() {
             connection.closing = Some(Closing::WhenResponded);
-            self.settle(&mut connection, Ok(()));
+            self.complete(&mut connection, Ok(()));
         }
     }
 

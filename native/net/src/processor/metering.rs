@@ -39,14 +39,14 @@ impl Processor {
     }
 
     /// Resumes a connection after its client's quotas have been set.
-    pub(super) fn quotas_said(&mut self, number: u64, version: u64, limits: &ClientLimits) {
+    pub(super) fn quotas_reported(&mut self, number: u64, version: u64, limits: &ClientLimits) {
         let reactor = Arc::clone(&self.reactor);
         let Some(quotas) = reactor.hot_path.quotas.get() else { return };
         let Some(open) = reactor.open.get(number) else { return };
         let mut connection = open.lock();
-        if connection.metering.said(quotas, version, limits, reactor.clock.now()) {
+        if connection.metering.reported(quotas, version, limits, reactor.clock.now()) {
             let done = self.work(&mut connection);
-            self.settle(&mut connection, done);
+            self.complete(&mut connection, done);
         }
     }
 
@@ -67,6 +67,6 @@ impl Processor {
         // Bytes that arrived during the mute are read.
         connection.muted = false;
         let done = self.work(&mut connection).and_then(|()| self.receive(&mut connection));
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 }

@@ -34,7 +34,7 @@ impl Processor {
         self.accepted += 1;
         let number = connection_number(self.accepted, self.index);
         if self.stop_at.is_some() || accepted.transport.watch(&self.epoll, number, FIRST_INTEREST).is_err() {
-            self.reactor.room.give_back(&accepted.listener, accepted.peer.ip());
+            self.reactor.capacity.give_back(&accepted.listener, accepted.peer.ip());
             return;
         }
         let now = self.reactor.clock.now();
@@ -56,7 +56,7 @@ impl Processor {
         let mut connection = open.lock();
         let began = connection.metering.begin_turn().then(Instant::now);
         let done = self.turn(&mut connection, flags);
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
         if let Some(began) = began {
             connection.metering.end_turn(began.elapsed(), self.reactor.clock.now());
         }
@@ -126,7 +126,7 @@ impl Processor {
         if connection.reading.end_unnamed() {
             connection.become_proved(Authentication::of_listener(Some(identity)));
             let done = self.work(&mut connection);
-            self.settle(&mut connection, done);
+            self.complete(&mut connection, done);
         }
     }
 
@@ -228,7 +228,7 @@ impl Processor {
             let mut connection = open.lock();
             connection.waits_for_memory = false;
             let done = self.receive(&mut connection);
-            self.settle(&mut connection, done);
+            self.complete(&mut connection, done);
         }
         self.reactor.offer_request_memory();
     }

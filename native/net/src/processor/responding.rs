@@ -25,7 +25,7 @@ impl Processor {
             self.reactor.control_done();
         }
         let done = self.work(&mut connection);
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 
     /// Responds to a request and ends its connection: later requests of its client are dropped, and earlier requests that
@@ -53,7 +53,7 @@ impl Processor {
     }
 
     /// Completes work on a connection: writes its responses and sets its epoll interest, or ends the connection.
-    pub(super) fn settle(&mut self, connection: &mut Connection, done: Result<(), End>) {
+    pub(super) fn complete(&mut self, connection: &mut Connection, done: Result<(), End>) {
         match done.and_then(|()| self.write(connection)) {
             Ok(()) if !connection.finished() => {
                 self.time_mute(connection);
@@ -111,8 +111,8 @@ impl Processor {
     }
 
     /// Continues a write that another thread has begun.
-    pub(super) fn settle_written(&mut self, number: u64) {
+    pub(super) fn complete_written(&mut self, number: u64) {
         let Some(open) = self.reactor.open.get(number) else { return };
-        self.settle(&mut open.lock(), Ok(()));
+        self.complete(&mut open.lock(), Ok(()));
     }
 }

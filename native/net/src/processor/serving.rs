@@ -11,12 +11,12 @@ use crate::connection::connection_number::{CONTROL_PLANE, processor_of};
 use crate::connection::identity::Authentication;
 use crate::connection::read_state::ReadState;
 use crate::connection::response::Response;
-use crate::connection::{Closing, Connection, Framing, Parked, Requested, Slot, Unanswered};
+use crate::connection::{Closing, Connection, Delayed, Framing, Requested, Slot, Unanswered};
 use crate::data_plane::api_versions::Software;
 use crate::data_plane::events::{Event, UnresolvedRequest};
 use crate::delayed_operations::interception::Decision;
 use crate::delayed_operations::verification::{TransactionQuery, Verification, Verified};
-use crate::hot_path::{self, HotPathApi, HotPathRequest, Outcome, Unresolved, Verdict, Who};
+use crate::hot_path::{self, Authorization, HotPathApi, HotPathRequest, Outcome, Unresolved, Who};
 use crate::measures::counters::API_KEYS;
 use crate::measures::times::RequestTimes;
 use crate::quota::Metered;
@@ -89,7 +89,7 @@ impl Processor {
                 let times = RequestTimes::begin(head.api_key, connection.arrived_ns, self.time(connection));
                 let (who, metered) = (self.who(connection), connection.metering.begin(at.len()));
                 let began = metered.as_ref().and_then(Metered::began);
-                connection.open(Slot::Parked(api), times);
+                connection.open(Slot::Delayed(api), times);
                 let (frame, listener) = connection.frame_of_listener(at.clone());
                 let (decided, verified) = (None, None);
                 let request = HotPathRequest { api, head: &head, waiter, listener, who, decided, verified, metered };
@@ -155,10 +155,10 @@ impl Processor {
                 let (requested, verification) = unresolved.verify.take().unzip();
                 if let Some(Fresh { head, at }) = fresh {
                     let frame = connection.frame_mut(at).to_vec();
-                    let parked = Parked { request, api, head, frame, verdict: None, verification, requested: true };
-                    connection.reading = ReadState::Parked(Box::new(parked));
+                    let delayed = Delayed { request, api, head, frame, decision: None, verification, requested: true };
+                    connection.reading = ReadState::Delayed(Box::new(delayed));
                     connection.known_above = true;
-                } else if !connection.reading.parked_mut().is_some_and(|parked| parked.query_again(verification)) {
+                } else if !connection.reading.delayed_mut().is_some_and(|delayed| delayed.query_again(verification)) {
                     return Err(End::Refused("a request that stays unresolved after its retry".into()));
                 }
                 connection.wait(request);
@@ -262,7 +262,7 @@ impl Processor {
             return;
         }
         let done = self.carry_out(&mut connection, decision).and_then(|()| self.work(&mut connection));
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 
     fn carry_out(&mut self, connection: &mut Connection, decision: Decision) -> Result<(), End> {
@@ -305,45 +305,45 @@ impl Processor {
         if connection.reading.take_slot() {
             self.reactor.control_done();
         }
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 
     /// Evaluates an unresolved request again, with the control plane's decision.
-    pub(super) fn retry(&mut self, waiter: Waiter, verdict: Verdict) {
-        self.evaluate_again(waiter, |parked| parked.verdict = Some(verdict));
+    pub(super) fn retry(&mut self, waiter: Waiter, decision: Authorization) {
+        self.evaluate_again(waiter, |delayed| delayed.decision = Some(decision));
     }
 
     /// Evaluates an unresolved transactional request again, with its coordinator's response.
     pub(super) fn verified(&mut self, waiter: Waiter, responses: Vec<Verified>) {
         let decide = |verification: &mut Verification| verification.decide(responses);
-        self.evaluate_again(waiter, |parked| parked.verification.as_mut().map_or((), decide));
+        self.evaluate_again(waiter, |delayed| delayed.verification.as_mut().map_or((), decide));
     }
 
-    fn evaluate_again(&mut self, waiter: Waiter, note: impl FnOnce(&mut Parked)) {
+    fn evaluate_again(&mut self, waiter: Waiter, note: impl FnOnce(&mut Delayed)) {
         let Some(open) = self.reactor.open.get(waiter.connection) else { return };
         let mut connection = open.lock();
         let mut done = Ok(());
         let who = self.who(&mut connection);
-        if let Some(mut parked) = connection.reading.take_parked(|parked| parked.request == waiter.request) {
-            note(&mut parked);
+        if let Some(mut delayed) = connection.reading.take_delayed(|delayed| delayed.request == waiter.request) {
+            note(&mut delayed);
             let now = self.look_at_clock(&mut connection);
             if let Some(times) = connection.times_mut(waiter.request) {
                 times.resume(now);
             }
-            parked.requested = false;
-            let api = parked.api;
-            let metered = connection.metering.begin(parked.frame.len());
-            let (decided, verified) = (parked.verdict.as_ref(), parked.verification.as_ref());
-            let (head, listener) = (&parked.head, &*connection.accepted.listener);
+            delayed.requested = false;
+            let api = delayed.api;
+            let metered = connection.metering.begin(delayed.frame.len());
+            let (decided, verified) = (delayed.decision.as_ref(), delayed.verification.as_ref());
+            let (head, listener) = (&delayed.head, &*connection.accepted.listener);
             let request = HotPathRequest { api, head, waiter, listener, who, decided, verified, metered };
-            let outcome = self.evaluate(request, &mut parked.frame);
+            let outcome = self.evaluate(request, &mut delayed.frame);
             self.look_at_clock(&mut connection);
-            connection.reading = ReadState::Parked(parked);
+            connection.reading = ReadState::Delayed(delayed);
             done = self.conclude(&mut connection, api, waiter.request, outcome, None);
-            connection.reading.take_parked(|parked| !parked.requested);
+            connection.reading.take_delayed(|delayed| !delayed.requested);
         }
         let done = done.and_then(|()| self.work(&mut connection));
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 
     /// Serves requests that can complete, and those that serving completes in turn, up to a limit, so that other work is not
@@ -375,7 +375,7 @@ impl Processor {
         let responded = match slot {
             Some(Slot::Fetch(fetch)) => Some((HotPathApi::Fetch, fetch.complete(hot_path, listener, counters))),
             Some(Slot::Produce(produce)) => Some((HotPathApi::Produce, produce.complete(hot_path, listener, counters))),
-            Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => None,
+            Some(Slot::Control(_) | Slot::Held(_) | Slot::Delayed(_) | Slot::Ready(_)) | None => None,
         };
         if let Some((api, response)) = responded {
             counters.ended(api.key(), response.size());
@@ -384,7 +384,7 @@ impl Processor {
             connection.respond(waiter.request, response);
         }
         let done = self.work(&mut connection);
-        self.settle(&mut connection, done);
+        self.complete(&mut connection, done);
     }
 }
 
@@ -411,7 +411,7 @@ fn unresolved_event(
         peer: connection.accepted.peer,
         topics,
         topic_ids,
-        judge: found.judge.map(|(right, named)| (right as i8, named)),
+        check: found.check.map(|(right, named)| (right as i8, named)),
         transactional_id: found.transactional_id,
         transaction,
     }

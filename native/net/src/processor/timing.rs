@@ -38,7 +38,7 @@ impl Processor {
                 let claimed = match connection.slot_mut(waiter.request) {
                     Some(Slot::Fetch(fetch)) => fetch.claim(),
                     Some(Slot::Produce(produce)) => produce.claim(),
-                    Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => false,
+                    Some(Slot::Control(_) | Slot::Held(_) | Slot::Delayed(_) | Slot::Ready(_)) | None => false,
                 };
                 let expired = connection.slot_mut(waiter.request).filter(|_| claimed).and_then(|slot| slot.waits_as());
                 if let Some(api) = expired {

@@ -48,7 +48,7 @@ impl Clients {
 
     /// Caches the quotas of a client.
     pub fn note(&mut self, client: Key, quotas: Option<Arc<ClientQuotas>>, now_ms: u64) {
-        self.make_room(now_ms);
+        self.make_space(now_ms);
         self.known.insert(client, Client { quotas, requested_ms: now_ms });
     }
 
@@ -77,7 +77,7 @@ impl Clients {
     }
 
     /// Removes entries that have been idle for long, and the longest idle quarter if there are too many.
-    fn make_room(&mut self, now_ms: u64) {
+    fn make_space(&mut self, now_ms: u64) {
         let QuotaSettings { remembered, forgotten_after_ms, .. } = self.settings;
         if now_ms >= self.looked_ms + LOOK_EVERY_MS {
             self.looked_ms = now_ms;

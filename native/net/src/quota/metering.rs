@@ -52,7 +52,7 @@ impl Metering {
     }
 
     /// Whether the quotas of a client are known. If not, the caller requests them from the control plane, and the connection
-    /// is paused until [`Metering::said`].
+    /// is paused until [`Metering::reported`].
     pub fn knows(&mut self, quotas: &Quotas, identity: &Identity, client_id: &str, now_ms: u64) -> bool {
         let version = quotas.version();
         if version == 0 {
@@ -74,7 +74,7 @@ impl Metering {
 
     /// Sets the quotas that the control plane has returned, from quotas of `version`. Returns whether they had been
     /// requested.
-    pub fn said(&mut self, quotas: &Quotas, version: u64, limits: &ClientLimits, now_ms: u64) -> bool {
+    pub fn reported(&mut self, quotas: &Quotas, version: u64, limits: &ClientLimits, now_ms: u64) -> bool {
         let Some(Requested { key, client_id }) = self.requested.take() else { return false };
         let found = quotas.note(key, version, limits, now_ms);
         self.become_client(version, client_id, found);

@@ -17,7 +17,7 @@ fn limit(per_second: f64, user: Option<&str>, client_id: Option<&str>) -> Option
 fn query(quotas: &Quotas, metering: &mut Metering, user: &str, client_id: &str, limits: &ClientLimits) {
     if !metering.knows(quotas, &identity(user), client_id, 0) {
         assert!(metering.is_stopped());
-        assert!(metering.said(quotas, quotas.version(), limits, 0));
+        assert!(metering.reported(quotas, quotas.version(), limits, 0));
     }
     assert!(metering.is_client(quotas.version(), client_id));
 }
@@ -65,7 +65,7 @@ fn changed_quotas_are_asked_for_again_and_what_was_used_counts_on() {
     quotas.set_version(3);
     assert!(!metering.knows(&quotas, &identity("alice"), "a", 0));
     quotas.set_version(4);
-    assert!(metering.said(&quotas, 3, &limits, 0), "an answer by older quotas lets the connection go on");
+    assert!(metering.reported(&quotas, 3, &limits, 0), "an answer by older quotas lets the connection go on");
     assert!(!metering.is_client(quotas.version(), "a"), "and is asked for again");
     quotas.set_version(0);
     assert!(metering.knows(&quotas, &identity("alice"), "a", 0));
@@ -116,7 +116,7 @@ fn more_clients_than_are_remembered_drive_out_the_idle_and_no_entity_that_is_in_
     for at in 0..10_000 {
         let (mut metering, client_id) = (Metering::default(), format!("client-{at}"));
         assert!(!metering.knows(&quotas, &identity("alice"), &client_id, at));
-        assert!(metering.said(&quotas, 1, &limits(&client_id), at));
+        assert!(metering.reported(&quotas, 1, &limits(&client_id), at));
         let (clients, entities) = quotas.clients.lock().len();
         assert!(clients <= SETTINGS.remembered && entities <= 2 * SETTINGS.remembered + 1, "{clients} {entities}");
     }
@@ -134,7 +134,7 @@ fn who_has_not_come_for_an_hour_is_forgotten() {
     assert_eq!(quotas.clients.lock().len(), (1, 1));
     let mut other = Metering::default();
     assert!(!other.knows(&quotas, &identity("alice"), "b", 3_600_000));
-    assert!(other.said(&quotas, 1, &ClientLimits::default(), 3_600_000));
+    assert!(other.reported(&quotas, 1, &ClientLimits::default(), 3_600_000));
     assert_eq!(quotas.clients.lock().len(), (1, 0));
 }
 
@@ -145,7 +145,7 @@ fn a_client_id_of_any_length_takes_no_memory_of_a_connection_and_keeps_its_quota
     let (mut metering, long) = (Metering::default(), "x".repeat(32_767));
     let limits = ClientLimits { produce: limit(1.0, None, Some(&long)), ..ClientLimits::default() };
     assert!(!metering.knows(&quotas, &identity("alice"), &long, 0));
-    assert!(metering.said(&quotas, 1, &limits, 0));
+    assert!(metering.reported(&quotas, 1, &limits, 0));
     assert!(!metering.is_client(1, &long) && metering.knows(&quotas, &identity("alice"), &long, 0));
     assert!(produced(&metering, 1_000, 0) > 0);
 }

@@ -32,7 +32,7 @@ pub fn try_serve(reactor: &Reactor, counters: &ThreadCounters, waiter: Waiter) -
     match connection.slot_mut(waiter.request) {
         Some(Slot::Fetch(_)) => {}
         Some(Slot::Produce(_)) => return false,
-        Some(Slot::Control(_) | Slot::Held(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
+        Some(Slot::Control(_) | Slot::Held(_) | Slot::Delayed(_) | Slot::Ready(_)) | None => return true,
     }
     connection.now_ns = reactor.clock.now_ns();
     let now = connection.now_ns;
@@ -62,7 +62,7 @@ pub fn try_respond(reactor: &Reactor, to: Waiter, payload: &[u8]) -> bool {
     let (requested, counts) = match connection.slot_mut(to.request) {
         Some(&mut Slot::Control(requested)) => (requested, true),
         Some(&mut Slot::Held(requested)) => (requested, false),
-        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Parked(_) | Slot::Ready(_)) | None => return true,
+        Some(Slot::Fetch(_) | Slot::Produce(_) | Slot::Delayed(_) | Slot::Ready(_)) | None => return true,
     };
     connection.now_ns = reactor.clock.now_ns();
     let response = bare_tokens::respond(&mut connection, requested, payload);
@@ -91,6 +91,6 @@ fn write(reactor: &Reactor, connection: &mut Connection, took: &dyn Fn(&RequestT
     if written.is_err() || connection.out_bytes() > 0 || connection.metering.wants_timer() {
         // The owner writes the rest, sets the timer of a muted connection, or gets the same error and ends the connection.
         let connection = connection.number;
-        reactor.inboxes.post(connection, Message::Settle { connection });
+        reactor.inboxes.post(connection, Message::Complete { connection });
     }
 }

@@ -10,7 +10,7 @@ use crate::accepting::accepted::Accepted;
 use crate::connection::identity::Identity;
 use crate::delayed_operations::interception::Decision;
 use crate::delayed_operations::verification::Verified;
-use crate::hot_path::Verdict;
+use crate::hot_path::Authorization;
 use crate::quota::ClientLimits;
 use crate::scheduling::wake_up::WakeUp;
 use pybroker_replica::Waiter;
@@ -43,7 +43,7 @@ pub enum Message {
         /// The connection and the request.
         waiter: Waiter,
         /// The topics that its client may use.
-        verdict: Verdict,
+        decision: Authorization,
     },
     /// The transaction coordinator's response for an unresolved request.
     Verified {
@@ -58,7 +58,7 @@ pub enum Message {
         connection: u64,
     },
     /// Another thread has written to a connection. The owner has to write the rest or to handle the error.
-    Settle {
+    Complete {
         /// Its number.
         connection: u64,
     },

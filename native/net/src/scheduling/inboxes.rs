@@ -97,7 +97,7 @@ impl Inboxes {
     /// Wakes the owner of a waiting request, or reports to the control plane that its append is complete.
     pub fn wake(&self, waiter: Waiter) {
         if waiter.connection == CONTROL_PLANE {
-            self.events.push(Event::AppendSettled { ticket: waiter.request });
+            self.events.push(Event::AppendCompleted { ticket: waiter.request });
         } else {
             self.post(waiter.connection, Message::Wake(waiter));
         }

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+use crate::accepting::connection_slots::ConnectionSlots;
 use crate::accepting::open_connections::OpenConnections;
 use crate::accepting::refusals::Refusals;
-use crate::accepting::room::Room;
 use crate::data_plane::api_versions::ApiVersionsTable;
 use crate::data_plane::events::EventQueue;
 use crate::data_plane::settings::Settings;
 use crate::delayed_operations::interception::InterceptedApis;
 use crate::hot_path::HotPath;
-use crate::limits::control_room::ControlRoom;
+use crate::limits::control_budget::ControlBudget;
 use crate::limits::request_memory::RequestMemory;
 use crate::measures::counters::Counters;
 use crate::scheduling::clock::Clock;
@@ -34,7 +34,7 @@ pub struct Reactor {
     /// The inboxes of the processors.
     pub inboxes: Arc<Inboxes>,
     /// The limits on connections.
-    pub room: Arc<Room>,
+    pub capacity: Arc<ConnectionSlots>,
     /// The state of Produce and Fetch.
     pub hot_path: HotPath,
     /// The responses to ApiVersions, as last published.
@@ -46,7 +46,7 @@ pub struct Reactor {
     /// The connections of all processors.
     pub open: OpenConnections,
     /// Control requests without a response yet, and the connections that wait for a slot.
-    pub control: ControlRoom,
+    pub control: ControlBudget,
     /// Limits the log lines about closed connections.
     pub refusals: Refusals,
     /// Memory of requests that are being received.

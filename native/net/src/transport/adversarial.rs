@@ -59,9 +59,9 @@ impl Adversarial {
     }
 
     /// See [`Transport::receive_into`].
-    pub fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
-        let most = self.allowance()?.min(room.len());
-        self.socket.receive_into(&mut room[..most])
+    pub fn receive_into(&mut self, capacity: &mut [u8]) -> Result<Received, Errno> {
+        let most = self.allowance()?.min(capacity.len());
+        self.socket.receive_into(&mut capacity[..most])
     }
 
     /// See [`Transport::at_end`].

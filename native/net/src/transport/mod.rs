@@ -140,12 +140,12 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Transport::receive`]; `OPNOTSUPP` if the transport itself encrypts.
-    fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
+    fn receive_into(&mut self, capacity: &mut [u8]) -> Result<Received, Errno> {
         match self {
-            Self::Plaintext(socket) => socket.receive_into(room),
+            Self::Plaintext(socket) => socket.receive_into(capacity),
             Self::Tls(_) => Err(Errno::OPNOTSUPP),
             #[cfg(test)]
-            Self::Adversarial(socket) => socket.receive_into(room),
+            Self::Adversarial(socket) => socket.receive_into(capacity),
         }
     }
 

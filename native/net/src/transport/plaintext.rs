@@ -29,15 +29,15 @@ impl Plaintext {
 
     /// See [`super::Transport::receive`].
     pub fn receive(&mut self, input: &mut Vec<u8>) -> Result<Received, Errno> {
-        let room = input.capacity() - input.len();
+        let capacity = input.capacity() - input.len();
         let (bytes, _) = rustix::net::recv(&self.stream, rustix::buffer::spare_capacity(input), RecvFlags::empty())?;
-        Ok(Received { bytes, more: bytes == room })
+        Ok(Received { bytes, more: bytes == capacity })
     }
 
     /// See [`super::Transport::receive_into`].
-    pub fn receive_into(&mut self, room: &mut [u8]) -> Result<Received, Errno> {
-        let wanted = room.len();
-        let (bytes, _) = rustix::net::recv(&self.stream, room, RecvFlags::empty())?;
+    pub fn receive_into(&mut self, capacity: &mut [u8]) -> Result<Received, Errno> {
+        let wanted = capacity.len();
+        let (bytes, _) = rustix::net::recv(&self.stream, capacity, RecvFlags::empty())?;
         Ok(Received { bytes, more: bytes == wanted })
     }
 

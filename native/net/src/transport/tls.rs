@@ -152,12 +152,12 @@ impl Tls {
         if self.ended {
             return Ok(Received { bytes: 0, more: false });
         }
-        let room = input.capacity() - input.len();
+        let capacity = input.capacity() - input.len();
         // Plaintext is shorter than its ciphertext: the spare capacity of `input` is enough.
         let (most, at_once) = if self.handshaking {
             (HANDSHAKE_BYTES, HANDSHAKE_READ_BYTES)
         } else {
-            (room.max(RECORD_BYTES), READ_BYTES)
+            (capacity.max(RECORD_BYTES), READ_BYTES)
         };
         let wanted = most.saturating_sub(self.incoming.len()).min(at_once);
         if wanted == 0 {
@@ -364,7 +364,7 @@ fn step<Side>(
             read
         }
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            encode(outgoing, |room| data.encode(room));
+            encode(outgoing, |capacity| data.encode(capacity));
             Ok(Step::Next)
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
@@ -374,7 +374,7 @@ fn step<Side>(
         Ok(ConnectionState::WriteTraffic(mut traffic)) => match task {
             Task::Nothing => Ok(Step::Idle),
             Task::End => {
-                encrypt(outgoing, |room| traffic.queue_close_notify(room));
+                encrypt(outgoing, |capacity| traffic.queue_close_notify(capacity));
                 Ok(Step::Idle)
             }
             Task::Encrypt(piece, sealed) => match traffic.encrypt(piece, sealed) {

@@ -16,7 +16,7 @@ use crate::client::client_error::client_error;
 pub type Row<'py> = (Bound<'py, PyString>, i32, i64, i64);
 
 /// The outcome of a batch: the receivers of its records, the row of each record, and the errors if the batch failed.
-type Settled<'py> = (Bound<'py, PyList>, Bound<'py, PyList>, Option<Bound<'py, PyList>>);
+type Completed<'py> = (Bound<'py, PyList>, Bound<'py, PyList>, Option<Bound<'py, PyList>>);
 
 struct Watcher {
     index: u32,
@@ -79,7 +79,7 @@ impl Watched {
 }
 
 impl WatchedBatch {
-    fn settle<'py>(self, py: Python<'py>) -> PyResult<Settled<'py>> {
+    fn complete<'py>(self, py: Python<'py>) -> PyResult<Completed<'py>> {
         let unknown = Written { base_offset: -1, log_append_time_ms: -1 };
         let outcome = self.delivery.outcome().unwrap_or(Err(ClientError::Closed { what: "producer" }));
         let written = outcome.as_ref().map_or(unknown, |written| *written);
@@ -119,13 +119,13 @@ impl Settlements {
 
     /// The outcomes since the last call, by batch: receivers, rows, and the errors if the batch failed. `None` after the
     /// last one.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Settled<'py>>>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Completed<'py>>>> {
         let finished = self.watched.inner.is_finished();
         let taken = self.watched.take();
         if taken.is_empty() && finished {
             return Ok(None);
         }
-        taken.into_iter().map(|batch| batch.settle(py)).collect::<PyResult<Vec<_>>>().map(Some)
+        taken.into_iter().map(|batch| batch.complete(py)).collect::<PyResult<Vec<_>>>().map(Some)
     }
 
     /// Makes the descriptor readable.

@@ -103,13 +103,13 @@ impl PartitionLog {
     }
 
     #[pyo3(signature = (end_offset))]
-    fn has_settled(&self, end_offset: i64) -> bool {
-        self.partition.has_settled_since(self.leader_epoch, end_offset)
+    fn has_completed(&self, end_offset: i64) -> bool {
+        self.partition.has_completed_since(self.leader_epoch, end_offset)
     }
 
     #[pyo3(signature = (end_offset, ticket))]
-    fn settle(&self, end_offset: i64, ticket: u64) {
-        self.data_plane.settle(&self.partition, end_offset, ticket);
+    fn complete(&self, end_offset: i64, ticket: u64) {
+        self.data_plane.complete(&self.partition, end_offset, ticket);
     }
 
     #[pyo3(signature = (offset, max_bytes))]

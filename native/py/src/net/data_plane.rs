@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use pybroker_net::{DataPlane, Decision, ListenerTls, Verdict};
+use pybroker_net::{Authorization, DataPlane, Decision, ListenerTls};
 use pybroker_replica::Waiter;
 use pybroker_wire::TopicRef;
 use pyo3::exceptions::PyOSError;
@@ -100,7 +100,7 @@ impl PyDataPlane {
     #[pyo3(signature = (connection, request, allowed=vec![], version=0, transactional_id=false))]
     fn retry(&self, connection: u64, request: u64, allowed: Vec<NamedTopic>, version: u64, transactional_id: bool) {
         let allowed = allowed.into_iter().map(NamedTopic::into_ref).collect();
-        self.inner.retry(Waiter { connection, request }, Verdict { allowed, version, transactional_id });
+        self.inner.retry(Waiter { connection, request }, Authorization { allowed, version, transactional_id });
     }
 
     #[pyo3(signature = (*, decisions, version))]

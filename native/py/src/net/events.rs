@@ -54,16 +54,16 @@ impl PyUnresolvedRequest {
 
     #[getter]
     fn operation(&self) -> Option<i8> {
-        self.inner.judge.as_ref().map(|(operation, _)| *operation)
+        self.inner.check.as_ref().map(|(operation, _)| *operation)
     }
 
     #[getter]
-    fn judged<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+    fn checked<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
         let named = |topic: &TopicRef| match topic {
             TopicRef::Name(name) => PyString::new(py, name).into_any(),
             TopicRef::Id(id) => PyBytes::new(py, id).into_any(),
         };
-        self.inner.judge.as_ref().map_or_else(Vec::new, |(_, topics)| topics.iter().map(named).collect())
+        self.inner.check.as_ref().map_or_else(Vec::new, |(_, topics)| topics.iter().map(named).collect())
     }
 
     #[getter]
@@ -97,7 +97,7 @@ impl PyUnresolvedRequest {
 
 /// A coordinator's append is committed and synced, or has failed; see `_native.pyi`.
 #[pyclass(frozen, get_all, name = "AppendSettled", module = "pybroker._native")]
-pub struct PyAppendSettled {
+pub struct PyAppendCompleted {
     ticket: u64,
 }
 
@@ -177,7 +177,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         Event::ConnectionClosed { connection } => PyConnectionClosed { connection }.into_py_any(py),
         Event::LogDirectoryFailed { directory, error } => PyLogDirectoryFailed { directory, error }.into_py_any(py),
         Event::Exhausted { error } => PyExhausted { error }.into_py_any(py),
-        Event::AppendSettled { ticket } => PyAppendSettled { ticket }.into_py_any(py),
+        Event::AppendCompleted { ticket } => PyAppendCompleted { ticket }.into_py_any(py),
         Event::ReplicaCaughtUp(inner) => PyReplicaCaughtUp { inner }.into_py_any(py),
         Event::ReplicaDeletedRecords { topic_id, index } => {
             PyReplicaDeletedRecords { topic_id, index: index.0 }.into_py_any(py)
@@ -189,7 +189,7 @@ pub fn into_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
 
 /// Registers the classes of this file.
 pub fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyAppendSettled>()?;
+    m.add_class::<PyAppendCompleted>()?;
     m.add_class::<PyConnectionClosed>()?;
     m.add_class::<PyExhausted>()?;
     m.add_class::<PyLogDirectoryFailed>()?;

@@ -174,8 +174,8 @@ impl PySimulatedDataPlane {
         responded(py, self.0.lock().verified(number, responses.into_iter().map(verified).collect()))
     }
 
-    fn has_settled(&self, partition: &PyPartition, leader_epoch: i32, end_offset: i64) -> bool {
-        partition.inner.has_settled_since(LeaderEpoch(leader_epoch), end_offset)
+    fn has_completed(&self, partition: &PyPartition, leader_epoch: i32, end_offset: i64) -> bool {
+        partition.inner.has_completed_since(LeaderEpoch(leader_epoch), end_offset)
     }
 
     fn read<'py>(

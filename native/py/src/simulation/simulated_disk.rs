@@ -19,7 +19,7 @@ struct Faults {
 }
 
 impl Faults {
-    fn verdict(&self, done: &Done) -> Option<io::Error> {
+    fn decision(&self, done: &Done) -> Option<io::Error> {
         match done {
             Done::Write(_) | Done::Create(_) => {
                 let less = |left: u64| match left {
@@ -54,8 +54,8 @@ impl PySimulatedDisk {
     fn new(root: PathBuf) -> Self {
         let layer = FaultLayer::over(&root);
         let faults = Arc::new(Faults { writes_left: AtomicU64::new(u64::MAX), sync_fails: AtomicBool::new(false) });
-        let verdicts = Arc::clone(&faults);
-        layer.fail_when(move |done| verdicts.verdict(done));
+        let decisions = Arc::clone(&faults);
+        layer.fail_when(move |done| decisions.decision(done));
         layer.record_named();
         Self { root, layer, faults }
     }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use rustc_hash::FxHashMap;
 
 use super::offset_map::{AHEAD, KeptOffsets, KeyHash, OffsetMap};
-use super::old_messages::{self, Judge, OldMessage};
+use super::old_messages::{self, OldMessage, RecordFilter};
 use super::selection::{Counts, Rules, Selection};
 use super::transactions::{CleanedTransactions, Marker};
 use crate::index::txn_index::AbortedTxn;
@@ -85,7 +85,7 @@ struct Scratch {
 
 /// The decision about a batch before its records are read.
 #[derive(Clone, Copy)]
-struct Verdict {
+struct Authorization {
     /// Whether all of its records are removed.
     discard: bool,
     /// Whether the batch stays when it is empty.
@@ -122,16 +122,20 @@ impl<'a> Filter<'a> {
             self.scratch = scratch;
             return Ok(Outcome { written: written?, aborted: None });
         }
-        let (verdict, aborted) = self.judge(header, batch)?;
+        let (decision, aborted) = self.check(header, batch)?;
         self.counts.records_read += header.record_count.max(0) as u64;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let written = self.write(header, batch, verdict, &mut scratch, out);
+        let written = self.write(header, batch, decision, &mut scratch, out);
         self.scratch = scratch;
         Ok(Outcome { written: written?, aborted })
     }
 
     /// Updates the state of the batch's transaction, and decides about the batch as a whole.
-    fn judge(&mut self, header: &BatchHeader, batch: &[u8]) -> Result<(Verdict, Option<AbortedTxn>), RecordError> {
+    fn check(
+        &mut self,
+        header: &BatchHeader,
+        batch: &[u8],
+    ) -> Result<(Authorization, Option<AbortedTxn>), RecordError> {
         let (may_go, aborted) = if header.is_control() {
             match self.transactions.on_control_batch(header, batch)? {
                 Marker::Needed => (false, None),
@@ -146,29 +150,29 @@ impl<'a> Filter<'a> {
         let discard = may_go && (!header.is_control() || horizon_passed);
         let last = self.last_batches.get(&header.producer_id).filter(|_| header.has_producer_id());
         let keep_empty = last.is_some_and(|last| last.keep(header)) || header.next_offset() == self.rules.upper;
-        Ok((Verdict { discard, keep_empty, unneeded_marker }, aborted))
+        Ok((Authorization { discard, keep_empty, unneeded_marker }, aborted))
     }
 
     fn write(
         &mut self,
         header: &BatchHeader,
         batch: &[u8],
-        verdict: Verdict,
+        decision: Authorization,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, RecordError> {
         let Scratch { decompressed, gathered, hashes, selection, .. } = scratch;
         selection.clear();
         let mut section = &[][..];
-        if !verdict.discard {
+        if !decision.discard {
             section = records_section(header, batch, decompressed, self.rules.max_decompressed)?;
             self.select(header, section, hashes, selection)?;
         }
         self.counts.records_kept += selection.count as u64;
         if selection.count == 0 {
-            return Ok(verdict.keep_empty.then(|| write_empty(header, out)));
+            return Ok(decision.keep_empty.then(|| write_empty(header, out)));
         }
-        let needs_horizon = (selection.tombstones || verdict.unneeded_marker) && header.delete_horizon_ms().is_none();
+        let needs_horizon = (selection.tombstones || decision.unneeded_marker) && header.delete_horizon_ms().is_none();
         if selection.count == header.record_count && !needs_horizon {
             out.extend_from_slice(batch);
             return Ok(Some(*header));
@@ -194,9 +198,9 @@ impl<'a> Filter<'a> {
         selection.clear();
         converted.clear();
         let read_before = self.counts.records_read;
-        let judge = Judge { map: self.map, rules: &self.rules, counts: &mut self.counts };
+        let check = RecordFilter { map: self.map, rules: &self.rules, counts: &mut self.counts };
         let old = OldMessage { header, bytes: message };
-        let batch = old_messages::select(judge, old, decompressed, converted, selection)?;
+        let batch = old_messages::select(check, old, decompressed, converted, selection)?;
         let all_stays = self.counts.records_read - read_before == selection.count as u64;
         self.counts.records_kept += selection.count as u64;
         if selection.count == 0 {
@@ -205,7 +209,7 @@ impl<'a> Filter<'a> {
         let begin = out.len();
         let horizon = selection.tombstones.then(|| self.rules.delete_horizon_ms());
         let written = write_selected(&batch, converted, selection, horizon, gathered, out)?;
-        if all_stays && (out.len() - begin) as u64 > message.len() as u64 + self.rules.room_to_grow {
+        if all_stays && (out.len() - begin) as u64 > message.len() as u64 + self.rules.space_to_grow {
             out.truncate(begin);
             out.extend_from_slice(message);
             return Ok(Some(*header));

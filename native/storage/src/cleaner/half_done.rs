@@ -20,7 +20,7 @@ pub(crate) fn is_left_over(name: &str) -> bool {
 }
 
 /// Completes or undoes the swaps found in `directory`.
-pub(crate) fn settle(directory: &Path) -> Result<(), LogError> {
+pub(crate) fn finish(directory: &Path) -> Result<(), LogError> {
     let files = Files::list(directory)?;
     let smallest_cleaned = files.cleaned.first().map(|(base, _)| *base);
     let (undone, whole): (Vec<_>, Vec<_>) =

@@ -290,8 +290,8 @@ fn the_last_message_of_the_cleaned_part_leaves_an_empty_batch() {
     }
 }
 
-/// Filters one set with the given `room_to_grow`.
-fn filtered(bytes: &[u8], room_to_grow: u64) -> Result<Vec<u8>, RecordError> {
+/// Filters one set with the given `space_to_grow`.
+fn filtered(bytes: &[u8], space_to_grow: u64) -> Result<Vec<u8>, RecordError> {
     let mut map = OffsetMap::new(LIMITS.map_bytes, LIMITS.load_factor, 10);
     map.put(map.hash(&[1; 3]), 7);
     map.advance(8);
@@ -301,7 +301,7 @@ fn filtered(bytes: &[u8], room_to_grow: u64) -> Result<Vec<u8>, RecordError> {
         upper: 100,
         max_decompressed: 1 << 20,
         old_tombstones_stay: true,
-        room_to_grow,
+        space_to_grow,
     };
     let mut filter = Filter::new(&map, None, rules, FxHashMap::default());
     let mut out = b"before".to_vec();

@@ -21,7 +21,7 @@ use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
 use pybroker_record::{BatchHeader, Offset, RecordError, StoredRecord, visit_records};
 
 /// The inputs of the decision about a record, and the counters.
-pub(super) struct Judge<'a> {
+pub(super) struct RecordFilter<'a> {
     pub(super) map: &'a OffsetMap,
     pub(super) rules: &'a Rules,
     pub(super) counts: &'a mut Counts,
@@ -40,13 +40,13 @@ pub(super) struct OldMessage<'a> {
 /// # Errors
 /// When the message cannot be decompressed, is malformed, or has offsets that do not fit in a batch.
 pub(super) fn select(
-    judge: Judge<'_>,
+    check: RecordFilter<'_>,
     message: OldMessage<'_>,
     decompressed: &mut Vec<u8>,
     section: &mut Vec<u8>,
     selection: &mut Selection,
 ) -> Result<BatchHeader, RecordError> {
-    let Judge { map, rules, counts } = judge;
+    let RecordFilter { map, rules, counts } = check;
     let OldMessage { header, bytes } = message;
     let mut batch = BatchHeader { magic: 2, ..*header };
     let mut misplaced = None;

@@ -73,15 +73,15 @@ impl CleanedSegment {
         if header.max_timestamp > self.largest.timestamp {
             self.largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset() };
         }
-        let room = pass.index_bytes as usize;
+        let capacity = pass.index_bytes as usize;
         if self.bytes_since_index > pass.index_interval
-            && self.offsets.len() + OffsetIndex::ENTRY_BYTES as usize <= room
+            && self.offsets.len() + OffsetIndex::ENTRY_BYTES as usize <= capacity
         {
             self.bytes_since_index = 0;
             let relative = (header.last_offset() - self.base_offset) as u32;
             self.offsets.extend_from_slice(&relative.to_be_bytes());
             self.offsets.extend_from_slice(&(self.position as u32).to_be_bytes());
-            self.add_time(room);
+            self.add_time(capacity);
         }
         self.position += header.size() as u64;
         self.bytes_since_index += header.size() as u64;
@@ -96,8 +96,8 @@ impl CleanedSegment {
         Ok(())
     }
 
-    fn add_time(&mut self, room: usize) {
-        if self.largest.timestamp > self.last_time && self.times.len() + TimeIndex::ENTRY_BYTES as usize <= room {
+    fn add_time(&mut self, capacity: usize) {
+        if self.largest.timestamp > self.last_time && self.times.len() + TimeIndex::ENTRY_BYTES as usize <= capacity {
             self.last_time = self.largest.timestamp;
             self.times.extend_from_slice(&self.largest.timestamp.to_be_bytes());
             self.times.extend_from_slice(&((self.largest.offset - self.base_offset) as u32).to_be_bytes());
@@ -157,7 +157,7 @@ impl CleanedSegment {
 /// Returns the state of an index file with these bytes that is on the device.
 fn held<const WORDS: usize>(bytes: &[u8]) -> Held<WORDS> {
     let entry = WORDS * 4;
-    Held::settled((bytes.len() / entry) as u32, bytes.rchunks_exact(entry).next().unwrap_or_default())
+    Held::completed((bytes.len() / entry) as u32, bytes.rchunks_exact(entry).next().unwrap_or_default())
 }
 
 /// Returns the path of a file that a pass writes.

@@ -71,8 +71,8 @@ impl BatchReader {
         if self.buffer.len() < needed {
             self.buffer.resize(needed, 0);
         }
-        let room = (self.buffer.len() - have) as u64;
-        let wanted = room.min(segment.size() - self.position) as usize;
+        let capacity = (self.buffer.len() - have) as u64;
+        let wanted = capacity.min(segment.size() - self.position) as usize;
         let read = read_full_at(&*segment.file()?, &mut self.buffer[have..have + wanted], self.position);
         let read = read.map_err(|error| segment.read_error(error))?;
         if read < wanted {

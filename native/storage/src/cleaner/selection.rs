@@ -12,7 +12,7 @@ pub(crate) struct Rules {
     pub(crate) old_tombstones_stay: bool,
     /// How many bytes converted batches may be larger than their messages, so that the rest of the group still fits
     /// in the segment.
-    pub(crate) room_to_grow: u64,
+    pub(crate) space_to_grow: u64,
 }
 
 impl Rules {

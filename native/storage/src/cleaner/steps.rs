@@ -116,7 +116,7 @@ fn run(
         upper,
         max_decompressed: pass.max_decompressed,
         old_tombstones_stay: true,
-        room_to_grow: 0,
+        space_to_grow: 0,
     };
     // At most a 32nd of the map: 33 million offsets for the default buffer.
     let kept = map.kept_offsets(first_dirty, limits.map_bytes / 32);
@@ -161,7 +161,7 @@ fn rewrite(
     buffer: Vec<u8>,
 ) -> Result<(Finished, Vec<u8>), CleanError> {
     let size: u64 = group.iter().map(|segment| segment.size()).sum();
-    filter.rules.room_to_grow = (i32::MAX as u64).saturating_sub(size);
+    filter.rules.space_to_grow = (i32::MAX as u64).saturating_sub(size);
     let mut output = CleanedSegment::create(&pass.log.home, group[0].base_offset(), buffer)?;
     for (index, segment) in group.iter().enumerate() {
         let next = group.get(index + 1).map(|next| next.base_offset()).or(next_base).unwrap_or(filter.rules.upper);
@@ -177,7 +177,7 @@ fn rewrite(
                 output.add_aborted(&aborted);
             }
             let left = outcome.written.map_or(0, |written| written.size() as u64);
-            filter.rules.room_to_grow = (filter.rules.room_to_grow + batch.len() as u64).saturating_sub(left);
+            filter.rules.space_to_grow = (filter.rules.space_to_grow + batch.len() as u64).saturating_sub(left);
             if let Some(written) = outcome.written {
                 output.add(pass, &written)?;
             }

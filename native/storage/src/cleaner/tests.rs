@@ -211,7 +211,7 @@ pub(super) fn end_marker(producer: i64, commit: bool) -> Vec<u8> {
 /// Returns the end of the cleanable part: the active segment, or the segment with the first record of an open
 /// transaction. All records are committed.
 fn end_of_cleanable(log: &Log) -> i64 {
-    log.settle_transactions(log.log_end_offset());
+    log.complete_transactions(log.log_end_offset());
     let stable = log.first_unstable_offset().unwrap_or(i64::MAX);
     let bases = log.survey().into_iter().map(|segment| segment.base_offset);
     bases.take_while(|base| *base <= stable).last().unwrap()

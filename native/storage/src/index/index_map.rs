@@ -27,17 +27,17 @@ pub(crate) struct Held<const WORDS: usize> {
     /// The last entry; meaningless without entries.
     pub(crate) last: [u32; WORDS],
     /// Whether the file ends with the last entry and is completely on the device.
-    pub(crate) settled: bool,
+    pub(crate) completed: bool,
 }
 
 impl<const WORDS: usize> Held<WORDS> {
     /// No entries, and perhaps no file.
-    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], settled: false };
+    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], completed: false };
 
     /// Returns the content of a file that is on the device and ends with the last of these entries, whose bytes are
     /// `last`.
-    pub(crate) fn settled(entries: u32, last: &[u8]) -> Self {
-        let mut held = Self { entries, settled: true, ..Self::NOTHING };
+    pub(crate) fn completed(entries: u32, last: &[u8]) -> Self {
+        let mut held = Self { entries, completed: true, ..Self::NOTHING };
         for (word, bytes) in held.last.iter_mut().zip(last.chunks_exact(4)) {
             *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         }
@@ -63,8 +63,8 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     /// The last entry, for the writer.
     last: [AtomicU32; WORDS],
     /// As in [`Held`]. Cleared when the file is mapped for pushes.
-    settled: AtomicBool,
-    /// Whether the file ends with the last entry, which may not be on the device. Cleared as `settled` is.
+    completed: AtomicBool,
+    /// Whether the file ends with the last entry, which may not be on the device. Cleared as `completed` is.
     trimmed: AtomicBool,
     /// The mapping of the existing file for searches before the first push. They do not change the file, which may be
     /// sealed meanwhile.
@@ -94,8 +94,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             reserved: AtomicU64::new(u64::from(entries) * Self::ENTRY_BYTES),
             map: OnceLock::new(),
             last: held.last.map(AtomicU32::new),
-            settled: AtomicBool::new(held.settled),
-            trimmed: AtomicBool::new(held.settled),
+            completed: AtomicBool::new(held.completed),
+            trimmed: AtomicBool::new(held.completed),
             found: OnceLock::new(),
         }
     }
@@ -109,7 +109,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     /// Returns the number of entries that can still be pushed.
-    pub(crate) fn room(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.capacity.saturating_sub(self.len())
     }
 
@@ -121,13 +121,13 @@ impl<const WORDS: usize> IndexMap<WORDS> {
 
     /// Returns the file content for another index with the same entries. Only for the writer, like [`Self::last`].
     pub(crate) fn held(&self) -> Held<WORDS> {
-        Held { entries: self.len(), last: self.last().unwrap_or([0; WORDS]), settled: false }
+        Held { entries: self.len(), last: self.last().unwrap_or([0; WORDS]), completed: false }
     }
 
     /// Returns [`Self::held`] of the first `entries` entries.
     pub(crate) fn held_below(&self, entries: u32) -> Result<Held<WORDS>, LogError> {
         let all = self.entries()?;
-        Ok(Held { entries, last: entries.checked_sub(1).map_or([0; WORDS], |last| all.get(last)), settled: false })
+        Ok(Held { entries, last: entries.checked_sub(1).map_or([0; WORDS], |last| all.get(last)), completed: false })
     }
 
     /// Returns the current entries.
@@ -143,7 +143,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
 
     /// Ensures that the next `count` pushes cannot fail, within the capacity: maps the file and allocates blocks.
     pub(crate) fn reserve(&self, count: u32) -> Result<(), LogError> {
-        let count = count.min(self.room());
+        let count = count.min(self.capacity());
         if count == 0 {
             return Ok(());
         }
@@ -185,7 +185,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
             return Ok(false);
         }
         // Until the write has succeeded, the end of the file is unknown.
-        self.settled.store(false, Ordering::Release);
+        self.completed.store(false, Ordering::Release);
         self.trimmed.store(false, Ordering::Release);
         let path = self.path();
         let mut bytes = Vec::with_capacity(Self::ENTRY_BYTES as usize);
@@ -232,13 +232,13 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     /// Returns whether the file ends with the last entry and is on the device.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
+    pub(crate) fn is_completed(&self) -> bool {
+        self.completed.load(Ordering::Acquire)
     }
 
     /// Waits until the entries are on the device.
     pub(crate) fn sync(&self) -> Result<(), LogError> {
-        if self.settled.load(Ordering::Acquire) {
+        if self.completed.load(Ordering::Acquire) {
             return Ok(());
         }
         let path = self.path();
@@ -283,7 +283,7 @@ impl<const WORDS: usize> IndexMap<WORDS> {
     }
 
     fn open_writable_map(&self, path: &Path) -> std::io::Result<MmapRaw> {
-        self.settled.store(false, Ordering::Release);
+        self.completed.store(false, Ordering::Release);
         self.trimmed.store(false, Ordering::Release);
         let file = file::open_or_create(path)?;
         let bytes = u64::from(self.capacity) * Self::ENTRY_BYTES;
@@ -427,7 +427,7 @@ mod tests {
     fn what_is_settled_is_not_touched_before_it_is_pushed_to() {
         let dir = tempfile::tempdir().unwrap();
         let bytes = [0, 0, 0, 1, 0, 0, 0, 2];
-        let map = holding(&dir, Held { entries: 1, last: [1, 2], settled: true }, 800);
+        let map = holding(&dir, Held { entries: 1, last: [1, 2], completed: true }, 800);
         // The file does not exist yet, and these calls do not open it.
         map.trim().unwrap();
         map.sync().unwrap();
@@ -446,10 +446,10 @@ mod tests {
     #[test]
     fn an_entry_is_appended_to_a_file_that_is_not_mapped() {
         let dir = tempfile::tempdir().unwrap();
-        let map = holding(&dir, Held { entries: 1, last: [1, 2], settled: true }, 24);
+        let map = holding(&dir, Held { entries: 1, last: [1, 2], completed: true }, 24);
         std::fs::write(map.path(), [0, 0, 0, 1, 0, 0, 0, 2]).unwrap();
         assert!(map.append_to_trimmed([3, 4]).unwrap());
-        assert_eq!((map.len(), map.last(), map.is_settled(), map.is_mapped()), (2, Some([3, 4]), false, false));
+        assert_eq!((map.len(), map.last(), map.is_completed(), map.is_mapped()), (2, Some([3, 4]), false, false));
         assert_eq!(std::fs::read(map.path()).unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         map.trim().unwrap();
         assert_eq!(std::fs::metadata(map.path()).unwrap().len(), 16);
@@ -460,7 +460,7 @@ mod tests {
         assert!(!map.append_to_trimmed([7, 8]).unwrap());
         assert_eq!(map.len(), 3);
         // A full index accepts no entry either.
-        let full = holding(&dir, Held { entries: 3, last: [5, 6], settled: true }, 24);
+        let full = holding(&dir, Held { entries: 3, last: [5, 6], completed: true }, 24);
         assert!(!full.append_to_trimmed([7, 8]).unwrap());
     }
 
@@ -470,7 +470,7 @@ mod tests {
         let map = index(&dir, 16);
         map.reserve(5).unwrap();
         (0..5).for_each(|n| map.push([n, n]));
-        assert_eq!((map.len(), map.room()), (2, 0));
+        assert_eq!((map.len(), map.capacity()), (2, 0));
     }
 
     #[test]

@@ -85,14 +85,14 @@ impl Log {
         let active = view.segments.active();
         let grew = view.end_offset > self.recovery_point() || writer.reserved != view.end_position;
         let snapshot_due = writer.producers.end_offset() > writer.snapshot_offset;
-        let settled = active.is_settled();
-        if grew || !settled {
+        let completed = active.is_completed();
+        if grew || !completed {
             active.seal()?;
             writer.reserved = view.end_position;
         }
         self.write_snapshot(writer)?;
         let marked = self.directory_dirty.load(Ordering::Acquire) || self.parent_dirty.load(Ordering::Acquire);
-        Ok(grew || snapshot_due || !settled || marked || self.epochs.lock().dirty)
+        Ok(grew || snapshot_due || !completed || marked || self.epochs.lock().dirty)
     }
 
     fn sync_ends(&self, view: &View) -> Result<(), LogError> {

@@ -20,17 +20,17 @@ pub type CommittedSlice = (FileSlice, Vec<AbortedTxn>);
 
 impl Log {
     /// Returns the first offset of the earliest transaction that is open, or whose marker is not below the high
-    /// watermark (see [`Self::settle_transactions`]); `None` when all transactions are completed.
+    /// watermark (see [`Self::complete_transactions`]); `None` when all transactions are completed.
     pub fn first_unstable_offset(&self) -> Option<i64> {
         let offset = self.first_unstable.load(Ordering::SeqCst);
         (offset < i64::MAX).then(|| offset.max(self.log_start_offset()))
     }
 
     /// Completes the transactions whose markers are below the high watermark.
-    pub fn settle_transactions(&self, high_watermark: i64) {
-        if self.next_to_settle.load(Ordering::Acquire) < high_watermark {
+    pub fn complete_transactions(&self, high_watermark: i64) {
+        if self.next_to_complete.load(Ordering::Acquire) < high_watermark {
             let mut writer = self.writer.lock();
-            writer.producers.settle(high_watermark);
+            writer.producers.complete(high_watermark);
             self.publish_transactions(&writer);
         }
     }
@@ -39,7 +39,7 @@ impl Log {
     pub(crate) fn publish_transactions(&self, writer: &Writer) {
         let transactions = writer.producers.transactions();
         self.first_unstable.store(transactions.first_unstable().unwrap_or(i64::MAX), Ordering::SeqCst);
-        self.next_to_settle.store(transactions.next_to_settle().unwrap_or(i64::MAX), Ordering::Release);
+        self.next_to_complete.store(transactions.next_to_complete().unwrap_or(i64::MAX), Ordering::Release);
     }
 
     /// Returns the aborted transactions with records in a range of offsets, ordered by marker. Transactions without

@@ -273,7 +273,7 @@ impl Recording {
                 None => {}
             }
         }
-        log.settle_transactions(log.log_end_offset());
+        log.complete_transactions(log.log_end_offset());
         assert_eq!(log.first_unstable_offset(), open.values().min().copied(), "{what}: what is unstable");
         let found = log.aborted_transactions(Offset(log.log_start_offset())..Offset(log.log_end_offset())).unwrap();
         let found: Vec<_> = found.iter().map(|txn| (txn.producer_id, txn.first_offset, txn.last_offset)).collect();

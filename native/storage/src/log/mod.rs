@@ -56,7 +56,7 @@ pub struct Log {
     /// it, before it publishes the batch that causes the change.
     pub(crate) first_unstable: AtomicI64,
     /// The smallest marker offset that waits for the high watermark; `i64::MAX` for none.
-    pub(crate) next_to_settle: AtomicI64,
+    pub(crate) next_to_complete: AtomicI64,
     /// All records below this offset are on the device. Only the holder of `flushing` changes it.
     pub(crate) recovery_point: AtomicI64,
     /// Time of the last flush by `flush.ms`, ms.

@@ -41,7 +41,7 @@ impl Log {
             is_missing_records: recovered.is_missing_records(),
             hole: AtomicI64::new(recovered.hole.unwrap_or(i64::MAX)),
             first_unstable: AtomicI64::new(transactions.first_unstable().unwrap_or(i64::MAX)),
-            next_to_settle: AtomicI64::new(transactions.next_to_settle().unwrap_or(i64::MAX)),
+            next_to_complete: AtomicI64::new(transactions.next_to_complete().unwrap_or(i64::MAX)),
             home,
             config: ArcSwap::from_pointee(config),
             view: ArcSwap::from_pointee(loaded.view),

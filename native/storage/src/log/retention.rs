@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn nothing_beyond_the_high_watermark_goes() {
-        for (high_watermark, gone) in [(9, 0), (10, 1), (29, 2), (39, 3), (40, 4)] {
+        for (high_watermark, removed) in [(9, 0), (10, 1), (29, 2), (39, 3), (40, 4)] {
             let bounded = RetentionLimits { high_watermark, ..limits(Some(0), None) };
-            assert_eq!(counts(&LOG, 0, &bounded), (0, 0, gone));
+            assert_eq!(counts(&LOG, 0, &bounded), (0, 0, removed));
             let bounded = RetentionLimits { high_watermark, ..limits(None, Some(0)) };
-            assert_eq!(counts(&LOG, 0, &bounded), (0, gone, 0));
+            assert_eq!(counts(&LOG, 0, &bounded), (0, removed, 0));
         }
     }
 

@@ -139,7 +139,7 @@ fn roll_is_due(
 ) -> Result<bool, LogError> {
     let active = view.segments.active();
     let end = view.end_position + incoming.bytes;
-    let index_full = active.offset_index.map.room() == 0 || active.time_index.map.room() <= 1;
+    let index_full = active.offset_index.map.capacity() == 0 || active.time_index.map.capacity() <= 1;
     if end > config.segment_bytes.min(LARGEST_RELATIVE)
         || index_full
         || incoming.last_offset - active.base_offset() > LARGEST_RELATIVE as i64

@@ -68,7 +68,7 @@ impl FileCopy {
     }
 
     /// Truncates bytes that an earlier run has left beyond the end, and syncs the file.
-    fn settle(&mut self) -> Result<(), LogError> {
+    fn complete(&mut self) -> Result<(), LogError> {
         if self.present > self.done {
             file::set_len(&self.target, self.done).map_err(LogError::io(&self.path))?;
             (self.present, self.dirty) = (self.done, true);
@@ -161,15 +161,15 @@ impl<'a> Copier<'a> {
                 let len = self.copy_chunk(&mut copy, &opened, bytes, || source.clone())?;
                 self.throttle.count(len, || self.check().is_err());
             }
-            copy.settle()?;
+            copy.complete()?;
         }
         Ok(())
     }
 
     /// Syncs the copied records of the active segment.
-    pub(super) fn settle_records(&mut self) -> Result<(), MoveError> {
+    pub(super) fn complete_records(&mut self) -> Result<(), MoveError> {
         match &mut self.growing {
-            Some((_, records)) => Ok(records.settle()?),
+            Some((_, records)) => Ok(records.complete()?),
             None => Ok(()),
         }
     }
@@ -179,7 +179,7 @@ impl<'a> Copier<'a> {
     pub(super) fn finish(mut self, view: &View) -> Result<Arc<File>, MoveError> {
         self.paced = false;
         self.copy(view)?;
-        self.settle_records()?;
+        self.complete_records()?;
         let active = view.segments.active();
         self.copy_indexes(active, false)?;
         self.remove_others(view)?;
@@ -217,7 +217,7 @@ impl<'a> Copier<'a> {
             return Ok(());
         }
         self.copy_indexes(segment, true)?;
-        records.settle()?;
+        records.complete()?;
         self.finished.insert(base);
         self.state.end_offset.store(view.segments.as_slice()[index + 1].base_offset(), Ordering::Release);
         Ok(())
@@ -272,7 +272,7 @@ impl<'a> Copier<'a> {
                 self.copy_chunk(&mut copy, &opened, bytes, || source.to_path_buf())?;
             }
         }
-        Ok(copy.settle()?)
+        Ok(copy.complete()?)
     }
 
     fn copy_snapshots(&mut self) -> Result<(), MoveError> {
@@ -303,12 +303,12 @@ impl<'a> Copier<'a> {
             let Some(name) = name.to_str() else { continue };
             let at = |suffix| parse_segment_file_name(name, suffix);
             let of_segment = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX];
-            let gone = match (of_segment.into_iter().find_map(at), at(SNAPSHOT_SUFFIX)) {
+            let removed = match (of_segment.into_iter().find_map(at), at(SNAPSHOT_SUFFIX)) {
                 (Some(base), _) => !bases.contains(&base),
                 (None, Some(offset)) => !snapshots.contains(&offset),
                 (None, None) => false,
             };
-            if gone {
+            if removed {
                 remove_if_present(&self.future.join(name))?;
             }
         }

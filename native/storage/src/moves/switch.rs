@@ -49,7 +49,7 @@ impl Log {
                 break;
             }
         }
-        copier.settle_records()?;
+        copier.complete_records()?;
         self.switch(copier, deleted_id, moved)
     }
 

@@ -171,7 +171,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     assert_eq!((move_count(&home).unwrap(), log.log.recovery_point()), (1, log.log.log_end_offset()));
     fs::remove_dir_all(&moved.old).unwrap();
     log.fill(30);
-    log.log.settle_transactions(log.log.log_end_offset());
+    log.log.complete_transactions(log.log.log_end_offset());
     let (all, expected) = (contents(&log.log), responses(&log.log));
     assert_eq!(all.len(), log.batches());
     log.flush();
@@ -180,7 +180,7 @@ fn a_moved_log_is_the_same_log_byte_for_byte() {
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     for clean_shutdown in [true, false] {
         let again = Log::open(&home, config(), OpenLog { clean_shutdown, ..how }).unwrap().0;
-        again.settle_transactions(again.log_end_offset());
+        again.complete_transactions(again.log_end_offset());
         assert!(contents(&again) == all, "clean: {clean_shutdown}");
         assert_eq!(responses(&again), expected, "clean: {clean_shutdown}");
     }

@@ -353,9 +353,9 @@ impl ProducerStates {
         &self.transactions
     }
 
-    /// Applies a new high watermark; see [`Transactions::settle`].
-    pub(crate) fn settle(&mut self, high_watermark: i64) {
-        self.transactions.settle(high_watermark);
+    /// Applies a new high watermark; see [`Transactions::complete`].
+    pub(crate) fn complete(&mut self, high_watermark: i64) {
+        self.transactions.complete(high_watermark);
     }
 
     /// Advances the end offset without a batch: the log was read up to this offset.

@@ -161,7 +161,7 @@ fn a_marker_ends_the_transaction_and_leaves_the_sequence() {
     assert_eq!(end(&mut states, &control(1, 0, 8), COMMIT).unwrap(), []);
     let entry = states.get(1).unwrap();
     assert_eq!((entry.current_txn_first_offset, entry.coordinator_epoch), (-1, 3));
-    states.settle(9);
+    states.complete(9);
     assert_eq!(states.transactions().first_unstable(), None);
     append(&mut states, &transactional(1, 0, 3, 1, 9)).unwrap();
     let aborted = end(&mut states, &control(1, 0, 10), ABORT).unwrap();

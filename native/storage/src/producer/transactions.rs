@@ -63,12 +63,12 @@ impl Transactions {
     }
 
     /// Completes transactions whose markers are below the high watermark: these markers can no longer be truncated.
-    pub(crate) fn settle(&mut self, high_watermark: i64) {
+    pub(crate) fn complete(&mut self, high_watermark: i64) {
         self.unsettled.retain(|_, marker| *marker >= high_watermark);
     }
 
     /// Returns the smallest marker offset that waits for the high watermark.
-    pub(crate) fn next_to_settle(&self) -> Option<i64> {
+    pub(crate) fn next_to_complete(&self) -> Option<i64> {
         self.unsettled.values().min().copied()
     }
 
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn an_ended_transaction_is_unstable_until_its_marker_is_replicated() {
         let mut transactions = Transactions::default();
-        assert_eq!((transactions.first_unstable(), transactions.next_to_settle()), (None, None));
+        assert_eq!((transactions.first_unstable(), transactions.next_to_complete()), (None, None));
         transactions.begin(1, Offset(10));
         transactions.begin(2, Offset(12));
         assert_eq!(transactions.apply(end(1, 10, 15, false)), None);
         assert_eq!(transactions.first_unstable(), Some(10));
-        transactions.settle(15);
+        transactions.complete(15);
         assert_eq!(transactions.first_unstable(), Some(10), "the marker at 15 is not below 15");
-        transactions.settle(16);
-        assert_eq!((transactions.first_unstable(), transactions.next_to_settle()), (Some(12), None));
+        transactions.complete(16);
+        assert_eq!((transactions.first_unstable(), transactions.next_to_complete()), (Some(12), None));
     }
 
     #[test]
@@ -114,6 +114,6 @@ mod tests {
         assert_eq!(transactions.apply(end(2, 12, 20, true)), Some(entry));
         let entry = AbortedTxn { producer_id: 1, first_offset: 10, last_offset: 21, last_stable_offset: 22 };
         assert_eq!(transactions.apply(end(1, 10, 21, true)), Some(entry));
-        assert_eq!(transactions.next_to_settle(), Some(20));
+        assert_eq!(transactions.next_to_complete(), Some(20));
     }
 }

@@ -161,7 +161,7 @@ impl Verifications {
     /// Returns the verification of this producer, and begins one if there is none.
     fn entry(&mut self, beginning: BeginningTransaction, now_ms: i64) -> &mut Verification {
         let BeginningTransaction { producer_id, producer_epoch, sequence, bumps_epoch, .. } = beginning;
-        self.make_room(now_ms);
+        self.make_space(now_ms);
         let given = &mut self.given;
         self.by_producer.entry(producer_id).or_insert_with(|| {
             *given += 1;
@@ -178,7 +178,7 @@ impl Verifications {
 
     /// Bounds the number of verifications, since some producers never complete theirs. If one is ended too early, the
     /// producer's retry begins it again.
-    fn make_room(&mut self, now_ms: i64) {
+    fn make_space(&mut self, now_ms: i64) {
         if self.by_producer.len() >= MOST {
             self.expire(now_ms, CROWDED_MS);
             if self.by_producer.len() >= MOST {

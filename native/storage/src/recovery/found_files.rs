@@ -48,7 +48,7 @@ impl Files {
             } else if name.ends_with(DELETED_SUFFIX) || set_aside::is_unfinished(name) {
                 remove_if_present(&directory.join(name))?;
             } else if half_done::is_left_over(name) {
-                half_done::settle(directory)?;
+                half_done::finish(directory)?;
                 return Self::list(directory);
             } else {
                 files.has_epochs |= name == LEADER_EPOCH_FILE;

@@ -327,7 +327,7 @@ impl Loader<'_> {
 
     fn finish(mut self) -> Result<(Loaded, Recovered), LogError> {
         let scanned = self.recovered.segments_scanned > 0;
-        let log_start_offset = self.settle_start()?;
+        let log_start_offset = self.complete_start()?;
         let active = Arc::clone(&self.segments[self.segments.len() - 1]);
         let end = match self.end {
             Some(end) => end,
@@ -354,7 +354,7 @@ impl Loader<'_> {
         self.producers.advance_to(end.end_offset);
         self.producers.expire(self.how.now_ms, self.config.producer_id_expiration_ms);
         let old_snapshots = self.leave_old_snapshots(&directory, scanned);
-        self.settle_epochs(offsets)?;
+        self.complete_epochs(offsets)?;
         let recovery_point = if self.how.clean_shutdown && !scanned {
             end.end_offset
         } else {
@@ -384,7 +384,7 @@ impl Loader<'_> {
     }
 
     /// Ensures that there is an active segment, and that the log start is inside the log.
-    fn settle_start(&mut self) -> Result<i64, LogError> {
+    fn complete_start(&mut self) -> Result<i64, LogError> {
         let wanted = self.how.log_start_offset.max(0);
         let end_offset = match self.end {
             Some(end) => end.end_offset,
@@ -434,13 +434,14 @@ impl Loader<'_> {
         let kept =
             |at: i64| at == self.snapshot_offset || self.segments.iter().any(|segment| segment.base_offset() == at);
         let unneeded = self.snapshots.iter().copied().filter(|&at| !kept(at));
-        let (mut old, mut gone): (Vec<i64>, Vec<i64>) = unneeded.partition(|&at| !scanned && at < self.snapshot_offset);
-        gone.extend(old.drain(..old.len().saturating_sub(OLD_SNAPSHOTS_LEFT)));
-        gone.into_iter().for_each(|at| producer_snapshot::remove(directory, at));
+        let (mut old, mut removed): (Vec<i64>, Vec<i64>) =
+            unneeded.partition(|&at| !scanned && at < self.snapshot_offset);
+        removed.extend(old.drain(..old.len().saturating_sub(OLD_SNAPSHOTS_LEFT)));
+        removed.into_iter().for_each(|at| producer_snapshot::remove(directory, at));
         old
     }
 
-    fn settle_epochs(&mut self, offsets: Range<Offset>) -> Result<(), LogError> {
+    fn complete_epochs(&mut self, offsets: Range<Offset>) -> Result<(), LogError> {
         let (log_start_offset, end_offset) = (offsets.start.0, offsets.end.0);
         if self.epochs_lost {
             self.epochs_changed = true;

@@ -188,7 +188,7 @@ pub(crate) fn check_index_files(
         return Ok(Some(IndexEntries::NOTHING));
     }
     let offsets = if without_offsets {
-        Some(Held { settled: true, ..Held::NOTHING })
+        Some(Held { completed: true, ..Held::NOTHING })
     } else {
         read_held::<2>(home, base_offset, OFFSET_INDEX_SUFFIX)?
     };
@@ -249,7 +249,7 @@ fn read_end<const WORDS: usize>(opened: &File) -> Option<Held<WORDS>> {
     let (before, last) = last_two.split_at(last_two.len().saturating_sub(entry_bytes));
     // Big-endian bytes compare like their numbers. Entries ascend by all words except the last.
     let key = entry_bytes - 4;
-    (before.is_empty() || before[..key] < last[..key]).then(|| Held::settled(entries, last))
+    (before.is_empty() || before[..key] < last[..key]).then(|| Held::completed(entries, last))
 }
 
 /// Returns the newest readable snapshot at or below `limit`, and its offset. Removes damaged snapshots with a

@@ -169,8 +169,8 @@ impl Segment {
         }
         let (offsets, times) = (&self.offset_index.map, &self.time_index.map);
         let entries = IndexEntries {
-            offsets: Held { settled: offsets.is_settled(), ..offsets.held() },
-            times: Held { settled: times.is_settled(), ..times.held() },
+            offsets: Held { completed: offsets.is_completed(), ..offsets.held() },
+            times: Held { completed: times.is_completed(), ..times.held() },
             aborted: self.txn_index.len(),
         };
         let resting = Self::existing(Arc::clone(&self.home), self.base_offset, self.size(), entries, max_index_bytes);
@@ -249,9 +249,9 @@ impl Segment {
     }
 
     /// Returns whether the index files are on the device and complete.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.offset_index.map.is_settled()
-            && self.time_index.map.is_settled()
+    pub(crate) fn is_completed(&self) -> bool {
+        self.offset_index.map.is_completed()
+            && self.time_index.map.is_completed()
             && self.largest_timestamp().timestamp <= self.time_index.last().timestamp
     }
 

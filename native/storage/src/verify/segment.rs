@@ -118,7 +118,7 @@ impl<'w, 'a> SegmentWalk<'w, 'a> {
                 indexes.check_batch(self.walk, &header, at);
                 let marker = EndMarker::parse(&header, bytes).unwrap_or(None);
                 let replayed = self.walk.producers.replay(&header, marker);
-                self.walk.producers.settle(header.next_offset());
+                self.walk.producers.complete(header.next_offset());
                 aborted.check(self.walk, replayed.as_ref());
             }
         }

@@ -23,11 +23,11 @@ use pybroker_storage::{CleanLimits, CleanRange, Log, LogConfig, OpenLog, Throttl
 use crate::log_fixture::{NOW, config};
 
 /// What a record says: key and value.
-type Said = (Option<u8>, Option<u8>);
+type Reported = (Option<u8>, Option<u8>);
 
 #[derive(Clone, Debug)]
 enum Step {
-    Append { records: Vec<Said>, codec: Compression, gap: i64, producer: i64 },
+    Append { records: Vec<Reported>, codec: Compression, gap: i64, producer: i64 },
     End { producer: i64, commit: bool },
     Roll,
     Flush,
@@ -56,11 +56,11 @@ struct ModelTxn {
 struct OldSet {
     magic: i8,
     codec: Compression,
-    records: Vec<Said>,
+    records: Vec<Reported>,
     gap: i64,
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn reported() -> impl Strategy<Value = Reported> {
     let key = prop_oneof![30 => (0_u8..9).prop_map(Some), 1 => Just(None)];
     let value = prop_oneof![4 => any::<u8>().prop_map(Some), 1 => Just(None)];
     (key, value)
@@ -70,14 +70,15 @@ fn said() -> impl Strategy<Value = Said> {
 fn old_segments() -> impl Strategy<Value = Vec<Vec<OldSet>>> {
     let codec = prop_oneof![2 => Just(Compression::None), 1 => Just(Compression::Snappy), 1 => Just(Compression::Lz4)];
     let gap = prop_oneof![4 => Just(0), 1 => 1..30_i64];
-    let set = (0..2_i8, codec, prop::collection::vec(said(), 1..6), gap)
+    let set = (0..2_i8, codec, prop::collection::vec(reported(), 1..6), gap)
         .prop_map(|(magic, codec, records, gap)| OldSet { magic, codec, records, gap });
     prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(prop::collection::vec(set, 1..5), 1..5)]
 }
 
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let codec = prop_oneof![3 => Just(Compression::None), 1 => Just(Compression::Lz4), 1 => Just(Compression::Zstd)];
-    let append = (prop::collection::vec(said(), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..PRODUCERS);
+    let append =
+        (prop::collection::vec(reported(), 1..9), codec, prop_oneof![6 => Just(0), 1 => 1..90_i64], -1..PRODUCERS);
     let step = prop_oneof![
         14 => append.prop_map(|(records, codec, gap, producer)| Step::Append { records, codec, gap, producer }),
         4 => (FIRST_TRANSACTIONAL..PRODUCERS, any::<bool>())
@@ -98,7 +99,7 @@ struct Harness {
     directory: PathBuf,
     log: Option<Log>,
     /// Every record that was written and not truncated, by offset.
-    written: BTreeMap<i64, Said>,
+    written: BTreeMap<i64, Reported>,
     log_start: i64,
     end: i64,
     /// Records of format v0 were written below, which have no time.
@@ -212,7 +213,7 @@ impl Harness {
             }
             Step::AdvanceStart { part } => {
                 // A log may forget an open transaction without records at a crash, or not: no more than what is stable goes.
-                let offset = self.log_start + ((self.settle() - self.log_start) as f64 * part) as i64;
+                let offset = self.log_start + ((self.complete() - self.log_start) as f64 * part) as i64;
                 self.log().advance_log_start(offset).unwrap();
                 self.log_start = self.log().log_start_offset();
                 // Stable records are committed, and so are the markers of their transactions.
@@ -233,7 +234,7 @@ impl Harness {
         }
     }
 
-    fn append(&mut self, records: &[Said], codec: Compression, gap: i64, producer: i64) {
+    fn append(&mut self, records: &[Reported], codec: Compression, gap: i64, producer: i64) {
         let mut builder = BatchBuilder::new(codec, None, 1 << 20);
         let base = self.end + gap;
         for (&(key, value), offset) in records.iter().zip(base..) {
@@ -295,8 +296,8 @@ impl Harness {
     }
 
     /// Up to where readers of committed records may read; all that is written is committed.
-    fn settle(&self) -> i64 {
-        self.log().settle_transactions(self.end);
+    fn complete(&self) -> i64 {
+        self.log().complete_transactions(self.end);
         let open = self.transactions.iter().filter(|txn| txn.end.is_none()).map(|txn| txn.first_offset);
         let stable = open.min().map_or(self.end, |first| first.max(self.log_start));
         assert_eq!(self.log().first_unstable_offset().unwrap_or(self.end), stable);
@@ -305,7 +306,7 @@ impl Harness {
 
     /// Where the cleaner has to stop: at the active segment, or at the segment with the first record that is not stable.
     fn first_uncleanable(&self) -> i64 {
-        let stable = self.settle();
+        let stable = self.complete();
         let bases = self.log().survey().into_iter().map(|segment| segment.base_offset);
         bases.take_while(|base| *base <= stable).last().unwrap_or(self.log_start)
     }
@@ -347,7 +348,7 @@ impl Harness {
     }
 
     /// Every record that a reader finds, from the log's start.
-    fn read(&self) -> Vec<(i64, Said)> {
+    fn read(&self) -> Vec<(i64, Reported)> {
         let (mut found, mut offset) = (Vec::new(), self.log_start);
         while offset < self.end {
             let slice = self.log().plan_read(Offset(offset)..Offset::MAX, 1 << 20, true).unwrap();
@@ -417,10 +418,10 @@ impl Harness {
         assert_eq!((self.log().log_start_offset(), self.log().log_end_offset()), (self.log_start, self.end));
         let found = self.read();
         assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0), "offsets ascend");
-        for (offset, said) in &found {
-            assert_eq!(self.written.get(offset), Some(said), "{offset}");
+        for (offset, reported) in &found {
+            assert_eq!(self.written.get(offset), Some(reported), "{offset}");
         }
-        let state = |records: &mut dyn Iterator<Item = (i64, Said)>| -> BTreeMap<u8, (i64, Option<u8>)> {
+        let state = |records: &mut dyn Iterator<Item = (i64, Reported)>| -> BTreeMap<u8, (i64, Option<u8>)> {
             let mut state = BTreeMap::new();
             for (offset, (key, value)) in records {
                 let Some(key) = key else { continue };
@@ -431,11 +432,11 @@ impl Harness {
             }
             state
         };
-        let stable = self.settle();
+        let stable = self.complete();
         let seen = self.read_committed(stable);
         let committed = |offset: &i64| *offset < stable && !self.is_aborted(*offset);
         assert!(seen.iter().filter(|offset| **offset >= self.log_start).all(&committed), "aborted");
-        let written = &mut self.written.range(self.log_start..).map(|(offset, said)| (*offset, *said));
+        let written = &mut self.written.range(self.log_start..).map(|(offset, reported)| (*offset, *reported));
         let written = &mut written.filter(|(offset, _)| committed(offset));
         assert_eq!(state(&mut found.into_iter().filter(|(offset, _)| seen.contains(offset))), state(written));
     }

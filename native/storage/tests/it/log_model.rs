@@ -175,7 +175,7 @@ impl Harness {
                 assert_eq!(recovery_point, self.end);
                 self.log = None;
                 self.open(true, recovery_point);
-                self.settle_end();
+                self.complete_end();
             }
         }
     }
@@ -234,11 +234,11 @@ impl Harness {
             std::fs::remove_file(logs[logs.len() / 2].with_extension("timeindex")).ok();
         }
         self.open(false, recovery_point);
-        self.settle_end();
+        self.complete_end();
     }
 
     /// A truncation may have left the end in a gap; after a restart it may be where the batches before the gap end.
-    fn settle_end(&mut self) {
+    fn complete_end(&mut self) {
         let last = self.batches.last().map_or(0, |last| last.header.next_offset());
         let end = self.log().log_end_offset();
         assert!((last..=self.end).contains(&end), "{last} {end} {}", self.end);

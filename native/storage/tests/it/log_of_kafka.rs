@@ -85,7 +85,7 @@ fn the_aborted_transactions_and_the_stable_end_are_kafkas() {
     for (indexes, clean) in [(&["index", "timeindex", "txnindex"][..], true), (&[], false)] {
         let root = quick_directory();
         let log = open(root.path(), indexes, clean);
-        log.settle_transactions(END);
+        log.complete_transactions(END);
         assert_eq!(log.first_unstable_offset(), Some(29), "the transaction of producer 8 is open");
         let listed = log.aborted_transactions(Offset(0)..Offset(29)).unwrap();
         assert_eq!(listed, [aborted(6, 21, 24, 20), aborted(5, 20, 27, 26)]);

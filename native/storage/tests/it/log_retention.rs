@@ -147,14 +147,14 @@ proptest! {
             prop_assert_eq!(removed.log_start_offset, new_start);
             prop_assert!(new_start <= high_watermark.max(start));
             prop_assert_eq!(log.log_end_offset(), end);
-            let gone: BTreeMap<i64, u64> = sizes.into_iter().filter(|(base, _)| !kept.contains(base)).collect();
-            prop_assert_eq!((removed.segments, removed.bytes), (gone.len(), gone.values().sum::<u64>()));
-            prop_assert_eq!(expired.total(), gone.len());
+            let dropped: BTreeMap<i64, u64> = sizes.into_iter().filter(|(base, _)| !kept.contains(base)).collect();
+            prop_assert_eq!((removed.segments, removed.bytes), (dropped.len(), dropped.values().sum::<u64>()));
+            prop_assert_eq!(expired.total(), dropped.len());
             let marked = |base: &i64| {
                 let name = format!("{base:020}.log.deleted");
                 removed.files.iter().any(|file| file.ends_with(&name))
             };
-            prop_assert!(gone.keys().all(marked));
+            prop_assert!(dropped.keys().all(marked));
             prop_assert!(removed.files.iter().all(|file| file.exists()));
             // Again with the same limits nothing is left to do.
             prop_assert_eq!(log.delete_old_segments(&limits).unwrap().1.segments, 0);

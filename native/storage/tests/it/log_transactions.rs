@@ -28,7 +28,7 @@ enum Step {
     End { producer: i64, commit: bool },
     Roll,
     Flush,
-    Settle,
+    Complete,
     Truncate { part: f64 },
     AdvanceStart { part: f64 },
     Crash { garbage: Vec<u8>, damage_index: bool },
@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (PRODUCERS, any::<bool>()).prop_map(|(producer, commit)| Step::End { producer, commit }),
         1 => Just(Step::Roll),
         1 => Just(Step::Flush),
-        2 => Just(Step::Settle),
+        2 => Just(Step::Complete),
         1 => (0.3..1.1).prop_map(|part| Step::Truncate { part }),
         1 => (0.0..0.6).prop_map(|part| Step::AdvanceStart { part }),
         1 => (prop::collection::vec(any::<u8>(), 0..100), any::<bool>())
@@ -72,13 +72,13 @@ struct Harness {
     log: Option<Log>,
     batches: Vec<ModelBatch>,
     log_start: i64,
-    settled: i64,
+    completed: i64,
 }
 
 impl Harness {
     fn new(directory: &Path) -> Self {
         let directory = directory.to_path_buf();
-        let mut harness = Self { directory, log: None, batches: Vec::new(), log_start: 0, settled: 0 };
+        let mut harness = Self { directory, log: None, batches: Vec::new(), log_start: 0, completed: 0 };
         harness.open(true, 0);
         harness
     }
@@ -96,12 +96,12 @@ impl Harness {
             now_ms: NOW,
         };
         self.log = Some(Log::open(&self.directory, config(), how).unwrap().0);
-        self.settle();
+        self.complete();
     }
 
-    fn settle(&mut self) {
-        self.settled = self.log().log_end_offset();
-        self.log().settle_transactions(self.settled);
+    fn complete(&mut self) {
+        self.completed = self.log().log_end_offset();
+        self.log().complete_transactions(self.completed);
     }
 
     fn next_sequence(&self, producer: i64) -> i32 {
@@ -139,17 +139,17 @@ impl Harness {
             }
             Step::Roll => self.log().roll(NOW).unwrap(),
             Step::Flush => _ = self.log().flush().unwrap(),
-            Step::Settle => self.settle(),
+            Step::Complete => self.complete(),
             Step::Truncate { part } => {
                 let end = self.log().log_end_offset();
                 let offset = self.log_start + ((end - self.log_start) as f64 * part) as i64;
                 self.log().truncate_to(Offset(offset), NOW).unwrap();
                 self.batches.retain(|batch| batch.header.last_offset() < offset);
-                self.settle();
+                self.complete();
             }
             Step::AdvanceStart { part } => {
                 // Up to the high watermark only, as everybody who deletes records does.
-                let offset = self.log_start + ((self.settled - self.log_start).max(0) as f64 * part) as i64;
+                let offset = self.log_start + ((self.completed - self.log_start).max(0) as f64 * part) as i64;
                 self.log().advance_log_start(offset).unwrap();
                 self.log_start = offset;
             }
@@ -209,10 +209,10 @@ impl Harness {
     fn check(&self) {
         let log = self.log();
         let transactions = self.transactions();
-        let unstable_yet = |txn: &&ModelTxn| txn.end.is_none_or(|(marker, _)| marker >= self.settled);
+        let unstable_yet = |txn: &&ModelTxn| txn.end.is_none_or(|(marker, _)| marker >= self.completed);
         let unstable = transactions.iter().filter(unstable_yet).map(|txn| txn.first_offset.max(self.log_start)).min();
         assert_eq!(log.first_unstable_offset(), unstable);
-        let stable = unstable.unwrap_or(i64::MAX).min(self.settled).min(log.log_end_offset());
+        let stable = unstable.unwrap_or(i64::MAX).min(self.completed).min(log.log_end_offset());
         let aborted: HashSet<(i64, i64)> = transactions
             .iter()
             .filter(|txn| txn.end.is_some_and(|(_, commit)| !commit))

@@ -227,7 +227,7 @@ fn a_marker_by_version_2_ends_no_transaction_of_its_own_epoch() {
         let late = end(log, 1, true);
         assert!(matches!(late, Err(AppendError::InvalidProducerEpoch { current: 1, found: 1, .. })), "{late:?}");
         assert_eq!(log.first_unstable_offset(), Some(0), "until the high watermark passes the first marker");
-        log.settle_transactions(log.log_end_offset());
+        log.complete_transactions(log.log_end_offset());
         assert_eq!(log.first_unstable_offset(), Some(3), "the transaction is open still");
         assert!(end(log, 1, false).is_ok(), "markers of before have the epoch of the batches");
     });
@@ -371,7 +371,7 @@ proptest! {
                     (is_open, round) = (false, round + 1);
                 }
             }
-            log.settle_transactions(log.log_end_offset());
+            log.complete_transactions(log.log_end_offset());
             prop_assert_eq!(log.first_unstable_offset().is_some(), is_open);
         }
     }

@@ -45,10 +45,10 @@ class AnnouncedReplicas:
 
     def leave(self, now_s: float) -> list[int]:
         """Remove the expired replicas, and return their keys."""
-        gone = [key for key, replica in self._announced.items() if now_s - replica.seen_s > STAY_S]
-        for key in gone:
+        removed = [key for key, replica in self._announced.items() if now_s - replica.seen_s > STAY_S]
+        for key in removed:
             del self._announced[key]
-        return gone
+        return removed
 
     @property
     def all(self) -> dict[int, AnnouncedReplica]:

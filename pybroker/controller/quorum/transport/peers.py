@@ -96,8 +96,8 @@ class Peers:
         peer = self._peers.get(key)
         return None if peer is None else peer.address
 
-    def update(self, addresses: Mapping[int, PeerAddress], *, says_where: bool = False) -> None:
-        """Connect to exactly these peers, by key; with `says_where`, send them this node's endpoints."""
+    def update(self, addresses: Mapping[int, PeerAddress], *, locates: bool = False) -> None:
+        """Connect to exactly these peers, by key; with `locates`, send them this node's endpoints."""
         loop = asyncio.get_running_loop()
         for key, peer in list(self._peers.items()):
             if addresses.get(key) != peer.address:
@@ -107,7 +107,7 @@ class Peers:
                 closing.add_done_callback(self._closing.discard)
         for key, address in addresses.items():
             if key not in self._peers:
-                peer = self._peers[key] = Peer(key, address, self._settings, self._events, says_where=says_where)
+                peer = self._peers[key] = Peer(key, address, self._settings, self._events, locates=locates)
                 peer.start()
 
     def announce(self) -> None:
@@ -143,7 +143,7 @@ class Peer:
     """The connection to one other replica."""
 
     def __init__(
-        self, key: int, address: PeerAddress, settings: QuorumSettings, events: PeerEvents, *, says_where: bool
+        self, key: int, address: PeerAddress, settings: QuorumSettings, events: PeerEvents, *, locates: bool
     ) -> None:
         """Create a peer that is not connected."""
         self._key = key
@@ -151,7 +151,7 @@ class Peer:
         """The peer's address."""
         self._settings = settings
         self._events = events
-        self._says_where = says_where
+        self._locates = locates
         # Why the peer rejects messages; logged once.
         self._reason: str | None = None
         # Whether a connection was closed because a response was missing, and no response has arrived since. Such an
@@ -191,7 +191,7 @@ class Peer:
 
     def announce(self) -> None:
         """Send this node's endpoints."""
-        self._write(self._request([], says_where=True))
+        self._write(self._request([], locates=True))
 
     def _write(self, request: RaftMessagesRequest) -> None:
         if isinstance(self._stream, Stream):
@@ -199,7 +199,7 @@ class Peer:
         elif self._stream is not None:
             self._stream.write(request)
 
-    def _request(self, messages: list[bytes], *, says_where: bool = False) -> RaftMessagesRequest:
+    def _request(self, messages: list[bytes], *, locates: bool = False) -> RaftMessagesRequest:
         settings = self._settings
         listeners = [Listener(name=one.listener, host=one.host, port=one.port) for one in settings.endpoints]
         return RaftMessagesRequest(
@@ -208,7 +208,7 @@ class Peer:
             from_directory_id=settings.directory_id,
             to_id=self.address.node_id,
             messages=messages,
-            listeners=listeners if says_where else [],
+            listeners=listeners if locates else [],
         )
 
     def _frame(self, request: RaftMessagesRequest) -> bytes:
@@ -264,7 +264,7 @@ class Peer:
                 if self._reason is None:
                     log.info("Connected to %s at %s:%d", self._name, self.address.host, self.address.port)
             self._stream, was_reached, pause_s = stream, True, backoff_s
-            if self._says_where:
+            if self._locates:
                 self.announce()
             self._events.connected(self._key)
             self._note_end(await stream.ended, stream)

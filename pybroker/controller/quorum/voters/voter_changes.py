@@ -234,7 +234,7 @@ class VoterChanges:
         if not done:
             return Result(ErrorCode.REQUEST_TIMED_OUT)
         committed.result()
-        await self._driver.settled()
+        await self._driver.completed()
         return Result()
 
 

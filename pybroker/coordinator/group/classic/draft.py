@@ -23,7 +23,7 @@ from pybroker.coordinator.group.events import SessionOver
 from pybroker.coordinator.group.group_change import GroupChange, Record
 from pybroker.coordinator.group.ids import Generation
 from pybroker.coordinator.group.records import GroupRecord
-from pybroker.machine.machine import DelayedReply, Outcome, Parked, Timer
+from pybroker.machine.machine import Delayed, DelayedReply, Outcome, Timer
 from pybroker.protocol.messages.group_records.group_metadata import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -157,20 +157,20 @@ class GroupDraft:
         self.generation = Generation(self.generation + 1)
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed = subscribed_topics(self.protocol_type, self.protocol, self.members.in_order())
-        self.step(ClassicStep.JOINED if self.members else ClassicStep.ALL_GONE)
+        self.step(ClassicStep.JOINED if self.members else ClassicStep.ALL_LEFT)
         self._await_no_syncs()
 
     # Effects of the decision.
 
-    def park_join(self, member_id: MemberId) -> Parked:
+    def delay_join(self, member_id: MemberId) -> Delayed:
         """Delay a member's JoinGroup."""
         self.change_member(member_id, awaiting_join=True)
-        return Parked(_join_reply(self.id, member_id))
+        return Delayed(_join_reply(self.id, member_id))
 
-    def park_sync(self, member_id: MemberId) -> Parked:
+    def delay_sync(self, member_id: MemberId) -> Delayed:
         """Delay a member's SyncGroup."""
         self.change_member(member_id, awaiting_sync=True)
-        return Parked(_sync_reply(self.id, member_id))
+        return Delayed(_sync_reply(self.id, member_id))
 
     def complete_join(self, member_id: MemberId, response: JoinGroupResponse) -> None:
         """Complete a member's delayed JoinGroup."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.events import JoinGroup
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.view import GroupView
-    from pybroker.machine.machine import Parked
+    from pybroker.machine.machine import Delayed
     from pybroker.protocol.messages.join_group import JoinGroupRequest
 
 _FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
@@ -47,7 +47,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ClassicGroup | None
         group = ClassicGroup(id=GroupId(request.group_id), since_ms=now)
     draft = GroupDraft(group, view.settings, now)
     protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
-    if not _has_room(draft, member_id):
+    if not _has_capacity(draft, member_id):
         draft.remove_member(member_id)
         return draft.outcome(refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
     if not draft.supports(request.protocol_type, protocols):
@@ -66,7 +66,7 @@ def refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
     return JoinGroupResponse(error_code=code, member_id=member_id)
 
 
-def _has_room(draft: GroupDraft, member_id: MemberId) -> bool:
+def _has_capacity(draft: GroupDraft, member_id: MemberId) -> bool:
     """Return whether `group.max.size` allows the member; during a rebalance the first members to rejoin stay."""
     member = draft.members.get(member_id)
     if draft.state is ClassicState.PREPARING_REBALANCE:
@@ -92,14 +92,14 @@ def _join_new(draft: GroupDraft, event: JoinGroup, protocols: Protocols) -> Any:
     return refused(ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
 
-def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Parked:
+def _add(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Delayed:
     request = event.request
     instance_id = None if request.group_instance_id is None else InstanceId(request.group_instance_id)
     timeouts = (rebalance_timeout(event), request.session_timeout_ms)
     if draft.state is ClassicState.PREPARING_REBALANCE and draft.before is ClassicState.EMPTY:
         draft.new_member_added = True
     draft.add_member(build_member(member_id, instance_id, event.client, timeouts, protocols), request.protocol_type)
-    reply = draft.park_join(member_id)
+    reply = draft.delay_join(member_id)
     draft.prolong_session(member_id, draft.settings.new_member_join_timeout_ms)
     instance = f" with group instance id {instance_id}" if instance_id is not None else ""
     maybe_rebalance_or_complete_join(
@@ -119,7 +119,7 @@ def _reason(request: JoinGroupRequest) -> str:
     return request.reason or "not provided"
 
 
-def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Parked:
+def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Delayed:
     """Store a member's new metadata and timeouts, and delay its JoinGroup."""
     draft.change_member(
         member_id,
@@ -127,7 +127,7 @@ def _update(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols:
         rebalance_timeout_ms=rebalance_timeout(event),
         session_timeout_ms=event.request.session_timeout_ms,
     )
-    return draft.park_join(member_id)
+    return draft.delay_join(member_id)
 
 
 def _join_existing(draft: GroupDraft, event: JoinGroup, member_id: MemberId, protocols: Protocols) -> Any:

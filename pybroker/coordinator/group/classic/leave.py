@@ -26,14 +26,14 @@ def leave(view: GroupView, event: LeaveGroup, now: int, group: ClassicGroup) -> 
     """Decide about a LeaveGroup; each member succeeds or fails by itself."""
     draft = GroupDraft(group, view.settings, now)
     responses = [_leave_one(draft, member) for member in event.request.members]
-    gone = [
+    removed = [
         f"{member.member_id or member.group_instance_id} (reason: {member.reason or 'not provided'})"
         for member, response in zip(event.request.members, responses, strict=True)
         if response.error_code == ErrorCode.NONE
     ]
-    if gone and draft.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
-        maybe_rebalance_or_complete_join(draft, f"explicit `LeaveGroup` request for ({', '.join(gone)}) members.")
-    elif gone:
+    if removed and draft.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
+        maybe_rebalance_or_complete_join(draft, f"explicit `LeaveGroup` request for ({', '.join(removed)}) members.")
+    elif removed:
         maybe_complete_join(draft)
     return draft.outcome(LeaveGroupResponse(members=responses))
 

@@ -53,7 +53,7 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ClassicGroup) -> Ou
             assignment=draft.members[member_id].assignment,
         )
         return draft.outcome(response)
-    reply = draft.park_sync(member_id)
+    reply = draft.delay_sync(member_id)
     if member_id != draft.leader:
         return draft.outcome(reply)
     _assign(draft, request)
@@ -94,7 +94,7 @@ def _assign(draft: GroupDraft, request: SyncGroupRequest) -> None:
 def _fail_assignment(view: GroupView, leader: MemberId, now: int, group: ClassicGroup) -> Outcome[Record, Any]:
     """Return the error to all members that wait for an unwritable assignment, and rebalance, so that they rejoin."""
     draft = GroupDraft(group, view.settings, now)
-    reply = draft.park_sync(leader)
+    reply = draft.delay_sync(leader)
     for member_id in draft.members:
         draft.change_member(member_id, assignment=b"")
     error = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -25,7 +25,7 @@ class ClassicStep(Enum):
 
     REBALANCE = "a member joins, leaves, is lost or wants something else"
     JOINED = "the members that are to come have come"
-    ALL_GONE = "no member is left"
+    ALL_LEFT = "no member is left"
     ASSIGNED = "the leader's assignment is written"
     END = "the group is deleted, or its partition moves to another broker"
 
@@ -37,7 +37,7 @@ TRANSITIONS = {
     (_S.STABLE, _E.REBALANCE): _S.PREPARING_REBALANCE,
     (_S.COMPLETING_REBALANCE, _E.REBALANCE): _S.PREPARING_REBALANCE,
     (_S.PREPARING_REBALANCE, _E.JOINED): _S.COMPLETING_REBALANCE,
-    (_S.PREPARING_REBALANCE, _E.ALL_GONE): _S.EMPTY,
+    (_S.PREPARING_REBALANCE, _E.ALL_LEFT): _S.EMPTY,
     (_S.COMPLETING_REBALANCE, _E.ASSIGNED): _S.STABLE,
     (_S.EMPTY, _E.END): _S.DEAD,
     (_S.PREPARING_REBALANCE, _E.END): _S.DEAD,

@@ -23,10 +23,15 @@ from pybroker.coordinator.group.modern.classic_assignment import encode_assignme
 from pybroker.coordinator.group.modern.decision import Decision
 from pybroker.coordinator.group.modern.downgrade import downgrade, may_downgrade_replacing
 from pybroker.coordinator.group.modern.group import PROTOCOL_TYPE, ConsumerGroup, ConsumerGroupState
-from pybroker.coordinator.group.modern.heartbeat import session_timer, settle
+from pybroker.coordinator.group.modern.heartbeat import complete, session_timer
 from pybroker.coordinator.group.modern.leave import fence
 from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member, MemberState
-from pybroker.coordinator.group.modern.membership import check_instance, check_room, find_or_replace, unknown_instance
+from pybroker.coordinator.group.modern.membership import (
+    check_group_size,
+    check_instance,
+    find_or_replace,
+    unknown_instance,
+)
 from pybroker.coordinator.group.modern.settings import MigrationPolicy
 from pybroker.coordinator.group.modern.timers import MemberSilent, join_key, sync_key
 from pybroker.machine.machine import Outcome, Timer
@@ -59,7 +64,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> O
             "disabled."
         )
     member_id = request.member_id or event.fresh_id
-    check_room(group, member_id, view.settings.consumer.max_size)
+    check_group_size(group, member_id, view.settings.consumer.max_size)
     if not _supports(group, request):
         raise InconsistentGroupProtocolError(f"Member {member_id}'s protocols are not supported.")
     if not request.member_id and request.group_instance_id is None and event.version >= FIRST_VERSION_WITH_KNOWN_ID:
@@ -72,7 +77,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> O
     owned = _owned(subscription.owned_partitions, view.topics)
     replaced = group.static_member(request.group_instance_id)
     is_last = replaced is not None and may_downgrade_replacing(view, group, replaced)
-    after = settle(decision, view, before, wants, owned, now, assigns=not is_last)
+    after = complete(decision, view, before, wants, owned, now, assigns=not is_last)
     if is_last:
         _downgrade(decision, view, now)
     else:
@@ -175,18 +180,18 @@ def _updated(before: Member, event: JoinGroup, subscription: ConsumerProtocolSub
     )
 
 
-def _owned(said: Sequence[TopicPartition], topics: Mapping[str, TopicInfo]) -> Owned:
+def _owned(reported: Sequence[TopicPartition], topics: Mapping[str, TopicInfo]) -> Owned:
     return {
         topics[topic.topic].topic_id: frozenset(topic.partitions)
-        for topic in said
+        for topic in reported
         if topic.topic in topics and topic.partitions
     }
 
 
 def _downgrade(decision: Decision, view: GroupView, now: int) -> None:
     group = decision.group
-    settled = group.state is ConsumerGroupState.STABLE
-    why = None if settled else f"Downgrade group {group.id} from consumer to classic with stale assignment."
+    completed = group.state is ConsumerGroupState.STABLE
+    why = None if completed else f"Downgrade group {group.id} from consumer to classic with stale assignment."
     downgrade(decision, view, list(group.members.values()), why, now)
 
 

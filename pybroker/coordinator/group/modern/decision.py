@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Owned
     from pybroker.coordinator.group.records import GroupRecord
-    from pybroker.machine.machine import DelayedReply, Parked, Timer
+    from pybroker.machine.machine import Delayed, DelayedReply, Timer
 
 Reply = TypeVar("Reply")
 
@@ -46,6 +46,6 @@ class Decision:
         self.records.extend(records)
         self.group = replay_targets_ahead(self.group, targets, records)
 
-    def outcome(self, reply: Reply | Parked) -> Outcome[Record, Reply]:
+    def outcome(self, reply: Reply | Delayed) -> Outcome[Record, Reply]:
         """Return the outcome of the decision."""
         return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.responses))

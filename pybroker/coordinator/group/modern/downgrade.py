@@ -45,8 +45,8 @@ def may_downgrade_replacing(view: GroupView, group: ConsumerGroup, replaced: Mem
 def downgrade_without(decision: Decision, view: GroupView, leaving: Sequence[Member], now: int) -> None:
     """Convert the remaining members to a classic group; they rebalance."""
     group = decision.group
-    gone = {member.member_id for member in leaving}
-    stay = [member for member_id, member in group.members.items() if member_id not in gone]
+    removed = {member.member_id for member in leaving}
+    stay = [member for member_id, member in group.members.items() if member_id not in removed]
     why = f"Downgrade group {group.id} from consumer to classic for member leaving."
     downgrade(decision, view, stay, why, now)
 

@@ -14,7 +14,7 @@ from pybroker.coordinator.group.errors import FencedMemberEpochError, InvalidReq
 from pybroker.coordinator.group.modern.finding import find_or_create
 from pybroker.coordinator.group.modern.leave import leave
 from pybroker.coordinator.group.modern.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
-from pybroker.coordinator.group.modern.membership import MUST_REJOIN, check_epoch, check_room, find_or_replace
+from pybroker.coordinator.group.modern.membership import MUST_REJOIN, check_epoch, check_group_size, find_or_replace
 from pybroker.coordinator.group.modern.reconciliation import Goal, UnknownStateError, reconcile
 from pybroker.coordinator.group.modern.records import build_current, build_subscription
 from pybroker.coordinator.group.modern.subscription import (
@@ -53,18 +53,18 @@ def heartbeat(view: GroupView, event: ConsumerHeartbeat, now: int) -> Outcome[Re
         return leave(view, request, now)
     joins = request.member_epoch == JOIN_EPOCH
     decision = find_or_create(view, request.group_id, creates=joins, now=now)
-    check_room(decision.group, request.member_id, view.settings.consumer.max_size)
+    check_group_size(decision.group, request.member_id, view.settings.consumer.max_size)
     member_id = request.member_id or event.fresh_id
     owned = None if request.topic_partitions is None else _owned(request.topic_partitions)
     before = find_or_replace(decision, member_id, request.instance_id, joins=joins, classic=False)
     check_epoch(before, request.member_epoch, owned)
     wants = _updated(before, request, event.client)
-    after = settle(decision, view, before, wants, owned, now)
+    after = complete(decision, view, before, wants, owned, now)
     decision.timers.append(session_timer(view, decision.group.id, member_id, now))
     return decision.outcome(_response(view, request, before, after))
 
 
-def settle(
+def complete(
     decision: Decision,
     view: GroupView,
     before: Member,
@@ -222,8 +222,8 @@ def _assignment(held: Held) -> Assignment:
     )
 
 
-def _owned(said: Sequence[TopicPartitions]) -> Owned:
+def _owned(reported: Sequence[TopicPartitions]) -> Owned:
     owned: dict[bytes, set[int]] = {}
-    for topic in said:
+    for topic in reported:
         owned.setdefault(topic.topic_id, set()).update(topic.partitions)
     return {topic: frozenset(partitions) for topic, partitions in owned.items() if partitions}

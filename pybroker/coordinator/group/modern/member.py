@@ -42,7 +42,7 @@ class Step(Enum):
 
     REVOKE = "it has what it is not to have"
     WAIT = "others have what it is to have"
-    SETTLE = "it has what it is to have"
+    COMPLETE = "it has what it is to have"
 
 
 TRANSITIONS = {
@@ -51,7 +51,7 @@ TRANSITIONS = {
     for step, after in (
         (Step.REVOKE, MemberState.UNREVOKED_PARTITIONS),
         (Step.WAIT, MemberState.UNRELEASED_PARTITIONS),
-        (Step.SETTLE, MemberState.STABLE),
+        (Step.COMPLETE, MemberState.STABLE),
     )
 }
 

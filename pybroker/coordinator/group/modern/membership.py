@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MUST_REJOIN = "The member must abandon all its partitions and rejoin."
 
 
-def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+def check_group_size(group: ConsumerGroup, member_id: str, max_size: int) -> None:
     """Raise an error if the group is full and has no such member."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise GroupMaxSizeReachedError(f"The consumer group has reached its maximum capacity of {max_size} members.")

@@ -84,19 +84,19 @@ def _follow(
                 keep.setdefault(topic, {})[partition] = goal.epoch
             else:
                 waits = True
-    return _step(member, Step.WAIT if waits else Step.SETTLE, goal.epoch, keep, {})
+    return _step(member, Step.WAIT if waits else Step.COMPLETE, goal.epoch, keep, {})
 
 
 def _drop_unsubscribed(member: Member, goal: Goal, owned: Owned | None) -> Member:
     """Revoke topics outside of the member's subscription at once; the new target will not contain them."""
-    gone = {topic: held for topic, held in member.assigned.items() if topic not in goal.subscribed}
-    if not gone:
+    removed = {topic: held for topic, held in member.assigned.items() if topic not in goal.subscribed}
+    if not removed:
         # Kafka's builder rebuilds a member without any subscription, so that its previous epoch is updated.
         bare = not member.topics and not goal.subscribed and not member.assigned and not member.revoking
         return _moved(member, member.state, member.epoch, {}, {}) if bare else member
-    keep = {topic: held for topic, held in member.assigned.items() if topic not in gone}
+    keep = {topic: held for topic, held in member.assigned.items() if topic not in removed}
     revoke: dict[bytes, Mapping[int, int]] = dict(member.revoking)
-    for topic, held in gone.items():
+    for topic, held in removed.items():
         revoke[topic] = {**revoke.get(topic, {}), **held}
     if _has_any(owned, revoke):
         return _step(member, Step.REVOKE, member.epoch, keep, revoke)

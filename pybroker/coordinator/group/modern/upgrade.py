@@ -101,12 +101,12 @@ def _members(view: GroupView, group: ClassicGroup) -> list[Member]:
     try:
         subscriptions = {member.id: _subscription(group, member) for member in group.members.in_order()}
         # Assigned partitions take precedence over claimed ones.
-        said = [(member.id, _assigned(group, member)) for member in group.members.in_order()]
-        said += [(member_id, subscription.owned_partitions) for member_id, subscription in subscriptions.items()]
+        reported = [(member.id, _assigned(group, member)) for member in group.members.in_order()]
+        reported += [(member_id, subscription.owned_partitions) for member_id, subscription in subscriptions.items()]
     except MalformedMessage:
         raise _refusal(group, "the embedded consumer protocol is malformed.") from None
     has: dict[str, dict[bytes, dict[int, int]]] = {member_id: {} for member_id in group.members}
-    for member_id, topics in said:
+    for member_id, topics in reported:
         for topic in topics:
             info = view.topics.get(topic.topic)
             free = [partition for partition in topic.partitions if (topic.topic, partition) not in taken]

@@ -23,8 +23,8 @@ def test_the_first_look_and_one_like_the_last_find_nothing() -> None:
 def test_partitions_with_a_newer_epoch_are_named_and_counted() -> None:
     watch = LeaderWatch()
     watch.compare([topic((1, 4), (2, 0), (1, 1))])
-    said = watch.compare([topic((2, 6), (2, 0), (-1, 2))])
-    assert said == "orders-0 has leader 2 (epoch 4 to 6), orders-2 has no leader (epoch 1 to 2)"
+    reported = watch.compare([topic((2, 6), (2, 0), (-1, 2))])
+    assert reported == "orders-0 has leader 2 (epoch 4 to 6), orders-2 has no leader (epoch 1 to 2)"
     assert watch.changes == 3
 
 
@@ -40,7 +40,7 @@ def test_an_older_answer_and_a_topic_made_anew_are_no_change() -> None:
 def test_a_line_names_the_first_of_many() -> None:
     watch = LeaderWatch()
     watch.compare([topic(*[(1, 0)] * 20)])
-    said = watch.compare([topic(*[(2, 1)] * 20)])
-    assert said is not None
-    assert said.endswith("orders-7 has leader 2 (epoch 0 to 1) and 12 more")
+    reported = watch.compare([topic(*[(2, 1)] * 20)])
+    assert reported is not None
+    assert reported.endswith("orders-7 has leader 2 (epoch 0 to 1) and 12 more")
     assert watch.changes == 20

@@ -207,13 +207,13 @@ def test_one_that_nobody_closed_warns_and_ends_its_connections(servers: str) -> 
         del admin
         gc.collect()
     # The collection may come to what other tests left open as well.
-    said = [
+    reported = [
         str(warning.message)
         for warning in warned
         if "transport" in str(warning.message) or "Admin" in str(warning.message)
     ]
-    assert len(said) == 1, "its transports are closed, and say nothing"
-    assert "call close(), or use it in a with block" in said[0]
+    assert len(reported) == 1, "its transports are closed, and say nothing"
+    assert "call close(), or use it in a with block" in reported[0]
 
 
 def test_a_closed_one_refuses_and_may_be_closed_again(servers: str) -> None:

@@ -34,9 +34,9 @@ def servers() -> Iterator[str]:
 def read(fetcher: Fetcher, count: int) -> list[Record]:
     records: list[Record] = []
     while len(records) < count:
-        came = fetcher.poll(60)
-        assert came, f"only {len(records)} of {count} records came"
-        records += came
+        arrived = fetcher.poll(60)
+        assert arrived, f"only {len(records)} of {count} records came"
+        records += arrived
     return records
 
 

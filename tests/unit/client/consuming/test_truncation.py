@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pybroker.client import Consumer, OffsetAndMetadata, Producer, TopicPartition
-from pybroker.client.consuming.truncation import Verdict, judge
+from pybroker.client.consuming.truncation import TruncationPlan, decide
 from pybroker.client.errors import LogTruncationError
 from pybroker.protocol.messages.offset_for_leader_epoch import EpochEndOffset
 from tests.support.scripted_broker import SERVED, ScriptedBroker
@@ -133,6 +133,6 @@ def test_a_broker_that_cannot_be_asked_is_believed() -> None:
 
 @pytest.mark.parametrize("resets", [True, False])
 def test_a_position_at_the_end_of_its_epoch_stands(resets: bool) -> None:
-    verdict, at = Verdict(), OffsetAndMetadata(5, leader_epoch=2)
-    judge(verdict, T, at, EpochEndOffset(partition=0, leader_epoch=2, end_offset=5), resets)
-    assert verdict == Verdict(begin={T: at})
+    plan, at = TruncationPlan(), OffsetAndMetadata(5, leader_epoch=2)
+    decide(plan, T, at, EpochEndOffset(partition=0, leader_epoch=2, end_offset=5), resets)
+    assert plan == TruncationPlan(begin={T: at})

@@ -19,7 +19,7 @@ from pybroker.testing import Broker
 HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 TLS_ALERT = bytes.fromhex("15030300020228")
 SSH = b"SSH-2.0-OpenSSH_9.2\r\n"
-SAID = [
+REPORTED = [
     (HTTP, 'something other than Kafka answers there: its answer begins with "HTTP"'),
     (TLS_ALERT, "the listener speaks TLS: set security.protocol=SSL or SASL_SSL"),
     (SSH, r"a response of 1397966893 bytes: something other than Kafka answers there \(it begins with 53 53 48 2d\)"),
@@ -51,18 +51,18 @@ def responding(response: bytes) -> Iterator[str]:
         thread.join(60)
 
 
-@pytest.mark.parametrize(("response", "said"), SAID, ids=["http", "tls", "ssh"])
-def test_a_producer_says_what_answers_instead_of_kafka(response: bytes, said: str) -> None:
+@pytest.mark.parametrize(("response", "said"), REPORTED, ids=["http", "tls", "ssh"])
+def test_a_producer_says_what_answers_instead_of_kafka(response: bytes, reported: str) -> None:
     with responding(response) as server, Producer(server, {"max.block.ms": 400}) as producer:
-        refused = pytest.raises(ClientError, match=said)
+        refused = pytest.raises(ClientError, match=reported)
         with refused:
             producer.send("t", b"x")
 
 
-@pytest.mark.parametrize(("response", "said"), SAID, ids=["http", "tls", "ssh"])
-def test_an_admin_says_what_answers_instead_of_kafka(response: bytes, said: str) -> None:
+@pytest.mark.parametrize(("response", "said"), REPORTED, ids=["http", "tls", "ssh"])
+def test_an_admin_says_what_answers_instead_of_kafka(response: bytes, reported: str) -> None:
     settings = {"request.timeout.ms": 400, "default.api.timeout.ms": 400}
-    with responding(response) as server, Admin(server, settings) as admin, pytest.raises(ClientError, match=said):
+    with responding(response) as server, Admin(server, settings) as admin, pytest.raises(ClientError, match=reported):
         admin.list_topics()
 
 
@@ -159,13 +159,13 @@ def test_a_broker_that_restarts_is_tried_again(security: str | None, exchanges: 
     ],
 )
 async def test_a_listener_without_tls_and_one_with_sasl_are_refused_at_once_with_the_remedy(
-    security: str | None, protocol: str, said: str
+    security: str | None, protocol: str, reported: str
 ) -> None:
     """No other try is awaited: the times of all clients are the defaults."""
     settings = {"security.protocol": protocol}
 
     def use_blocking(server: str) -> None:
-        text = f"^{server}: {said}$"
+        text = f"^{server}: {reported}$"
         with Producer(server, settings) as producer, pytest.raises(AuthenticationError, match=text):
             producer.send("t", b"x")
         with Admin(server, settings) as admin, pytest.raises(AuthenticationError, match=text):
@@ -184,5 +184,5 @@ async def test_a_listener_without_tls_and_one_with_sasl_are_refused_at_once_with
         await asyncio.to_thread(use_blocking, server)
         async with AsyncAdmin(server, settings) as admin:
             for _ in range(2):
-                with pytest.raises(AuthenticationError, match=f"^{server}: {said}$"):
+                with pytest.raises(AuthenticationError, match=f"^{server}: {reported}$"):
                     await admin.list_topics()

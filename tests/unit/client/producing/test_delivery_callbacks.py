@@ -114,10 +114,10 @@ def test_a_producer_whose_callback_refers_to_its_holder_is_freed() -> None:
         holder = Holder(broker.bootstrap_servers)
         holder.producer.flush()
         assert holder.calls == 3
-        gone, before = weakref.ref(holder), threads()
+        removed, before = weakref.ref(holder), threads()
         del holder
         gc.collect()
-        assert gone() is None
+        assert removed() is None
         wait_until(lambda: threads() <= before - 2, within=60, what="the end of the producer's two threads")
 
 
@@ -169,11 +169,11 @@ def test_a_producer_that_nobody_holds_says_what_is_lost_and_calls_its_callbacks(
 
     with ScriptedBroker([NOT_LEADER]) as broker, caplog.at_level(logging.WARNING, "pybroker.client"):
         producer = Producer(broker.bootstrap_servers, {**QUICK, **HELD})
-        gone = weakref.ref(producer)
+        removed = weakref.ref(producer)
         producer.send("t", b"x", on_delivery=call_and_signal)
         del producer
         gc.collect()
-        assert gone() is None
+        assert removed() is None
         assert called.wait(60)
     assert [type(error) for error, _ in calls] == [ClosedError]
     assert "A Producer was not closed: 1 of its records were not delivered" in caplog.text

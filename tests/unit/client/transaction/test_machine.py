@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pybroker.client.transaction import events
+from pybroker.client.transaction.decisions import FENCED, Decision, Request, decide
 from pybroker.client.transaction.machine import (
     DECISIONS,
     TRANSITIONS,
@@ -18,23 +19,22 @@ from pybroker.client.transaction.machine import (
     TransactionState,
     TransactionTrigger,
 )
-from pybroker.client.transaction.verdicts import FENCED, Request, Verdict, judge
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode as E
 
 _S, _T = TransactionState, TransactionTrigger
 
 
-def drive(machine: TransactionMachine, *happened: Any) -> Verdict:
+def drive(machine: TransactionMachine, *happened: Any) -> Decision:
     """Decide and apply, and see that the decision alone changes nothing."""
-    verdict = Verdict.DONE
+    decision = Decision.DONE
     for event in happened:
         before = copy(machine.transaction)
         outcome = machine.handle(event)
         assert machine.transaction == before
         machine.apply(outcome.transaction)
-        verdict = outcome.verdict
-    return verdict
+        decision = outcome.decision
+    return decision
 
 
 def given(code: int = 0, producer_id: int = 7, epoch: int = 3, level: int = 2) -> events.InitCompleted:
@@ -138,7 +138,7 @@ def test_the_feature_level_counts_from_the_next_transaction_on() -> None:
 
 def test_a_failed_transaction_can_only_be_aborted() -> None:
     machine = in_transaction()
-    assert drive(machine, events.RecordsFailed(E.NONE, "late", False, False)) is Verdict.ABORTABLE
+    assert drive(machine, events.RecordsFailed(E.NONE, "late", False, False)) is Decision.ABORTABLE
     with pytest.raises(TransitionError):
         machine.handle(events.EndWanted(commits=True))
     drive(machine, events.EndWanted(commits=False), ended(producer_id=7, epoch=4, level=2))
@@ -174,47 +174,47 @@ def test_what_may_pass_changes_nothing(code: E) -> None:
         (in_state(_S.COMMITTING), ended(code)),
     ):
         before = copy(machine.transaction)
-        assert drive(machine, event) in (Verdict.AGAIN, Verdict.SEARCH)
+        assert drive(machine, event) in (Decision.AGAIN, Decision.SEARCH)
         assert machine.transaction == before
 
 
 @pytest.mark.parametrize("code", sorted(FENCED))
 def test_a_fenced_producer_is_at_its_end_whatever_it_asked(code: int) -> None:
     for request in Request:
-        assert judge(request, code) is Verdict.FATAL
+        assert decide(request, code) is Decision.FATAL
     for machine, event in (
         (in_state(_S.INITIALIZING), given(code)),
         (in_transaction(), events.Completed(Request.COMMIT_OFFSETS, code, "words")),
         (in_state(_S.COMMITTING), ended(code)),
         (in_state(_S.ABORTING), ended(code)),
     ):
-        assert drive(machine, event) is Verdict.FATAL
+        assert drive(machine, event) is Decision.FATAL
         assert machine.transaction.state is _S.FATAL
 
 
 @pytest.mark.parametrize(
-    ("request_", "code", "verdict"),
+    ("request_", "code", "decision"),
     [
-        (Request.ADD_PARTITIONS, E.TOPIC_AUTHORIZATION_FAILED, Verdict.ABORTABLE),
-        (Request.ADD_PARTITIONS, E.UNKNOWN_TOPIC_OR_PARTITION, Verdict.AGAIN),
-        (Request.ADD_PARTITIONS, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Verdict.FATAL),
-        (Request.ADD_OFFSETS, E.GROUP_AUTHORIZATION_FAILED, Verdict.ABORTABLE),
-        (Request.COMMIT_OFFSETS, E.ILLEGAL_GENERATION, Verdict.ABORTABLE),
-        (Request.COMMIT_OFFSETS, E.UNKNOWN_MEMBER_ID, Verdict.ABORTABLE),
-        (Request.COMMIT_OFFSETS, E.STALE_MEMBER_EPOCH, Verdict.ABORTABLE),
-        (Request.END, E.TRANSACTION_ABORTABLE, Verdict.ABORTABLE),
-        (Request.END, E.INVALID_TXN_STATE, Verdict.FATAL),
-        (Request.END, E.UNKNOWN_PRODUCER_ID, Verdict.NEW_EPOCH),
-        (Request.INIT_PRODUCER_ID, E.INVALID_TRANSACTION_TIMEOUT, Verdict.FATAL),
+        (Request.ADD_PARTITIONS, E.TOPIC_AUTHORIZATION_FAILED, Decision.ABORTABLE),
+        (Request.ADD_PARTITIONS, E.UNKNOWN_TOPIC_OR_PARTITION, Decision.AGAIN),
+        (Request.ADD_PARTITIONS, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Decision.FATAL),
+        (Request.ADD_OFFSETS, E.GROUP_AUTHORIZATION_FAILED, Decision.ABORTABLE),
+        (Request.COMMIT_OFFSETS, E.ILLEGAL_GENERATION, Decision.ABORTABLE),
+        (Request.COMMIT_OFFSETS, E.UNKNOWN_MEMBER_ID, Decision.ABORTABLE),
+        (Request.COMMIT_OFFSETS, E.STALE_MEMBER_EPOCH, Decision.ABORTABLE),
+        (Request.END, E.TRANSACTION_ABORTABLE, Decision.ABORTABLE),
+        (Request.END, E.INVALID_TXN_STATE, Decision.FATAL),
+        (Request.END, E.UNKNOWN_PRODUCER_ID, Decision.NEW_EPOCH),
+        (Request.INIT_PRODUCER_ID, E.INVALID_TRANSACTION_TIMEOUT, Decision.FATAL),
     ],
 )
-def test_answers_mean_what_they_mean_to_kafkas_client(request_: Request, code: E, verdict: Verdict) -> None:
-    assert judge(request_, code) is verdict
+def test_answers_mean_what_they_mean_to_kafkas_client(request_: Request, code: E, decision: Decision) -> None:
+    assert decide(request_, code) is decision
 
 
 def test_a_refused_commit_leaves_an_abort_and_a_refused_abort_leaves_nothing() -> None:
     committing = in_state(_S.COMMITTING)
-    assert drive(committing, ended(E.TRANSACTION_ABORTABLE)) is Verdict.ABORTABLE
+    assert drive(committing, ended(E.TRANSACTION_ABORTABLE)) is Decision.ABORTABLE
     assert committing.transaction.state is _S.ABORTABLE
     aborting = in_state(_S.ABORTING)
-    assert drive(aborting, ended(E.TRANSACTION_ABORTABLE)) is Verdict.FATAL
+    assert drive(aborting, ended(E.TRANSACTION_ABORTABLE)) is Decision.FATAL

@@ -109,7 +109,7 @@ def test_an_entry_that_only_a_filter_could_be_is_refused_and_the_others_are_not(
 def test_what_an_earlier_part_of_the_request_deleted_is_in_the_answers_of_the_next() -> None:
     machine = ClusterMachine(CLUSTER)
     create(machine, entry("b"))
-    outcome = machine.handle(DeleteAcls([about(operation=READ), about(operation=WRITE)], gone=(entry("a"),)), 0)
+    outcome = machine.handle(DeleteAcls([about(operation=READ), about(operation=WRITE)], removed=(entry("a"),)), 0)
     deleted = cast("list[DeletedAcls]", outcome.reply)
     assert [one.entries for one in deleted] == [(entry("a"), entry("b")), ()]
 

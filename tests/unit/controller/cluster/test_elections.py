@@ -53,19 +53,19 @@ def test_an_unclean_stop_raises_the_leader_epoch_of_what_the_broker_leads(
     assert all(change.isr is None and change.replicas is None for change in changes)
 
 
-@given(partition=partitions(), usable=BROKERS, gone=st.integers(0, 4))
+@given(partition=partitions(), usable=BROKERS, removed=st.integers(0, 4))
 def test_a_broker_that_left_leads_nothing_and_the_isr_is_never_empty(
-    partition: PartitionImage, usable: set[int], gone: int
+    partition: PartitionImage, usable: set[int], removed: int
 ) -> None:
-    changes = list(after_leaving(image_of(partition), gone, among(usable - {gone}), CLUSTER))
+    changes = list(after_leaving(image_of(partition), removed, among(usable - {removed}), CLUSTER))
     leader, isr = partition.leader, partition.isr
     for change in changes:
         leader = leader if change.leader == -2 else change.leader
         isr = isr if change.isr is None else tuple(change.isr)
-    assert leader != gone
+    assert leader != removed
     assert isr
-    assert set(isr) == (set(partition.isr) - {gone} or {gone})
-    if gone not in partition.isr:
+    assert set(isr) == (set(partition.isr) - {removed} or {removed})
+    if removed not in partition.isr:
         assert changes == []
 
 

@@ -83,9 +83,9 @@ def test_a_snapshot_has_the_users_and_another_state_becomes_it() -> None:
     became = MetadataDelta(other.image)
     became.become(machine.image)
     assert became.build().scram == machine.image.scram
-    gone = MetadataDelta(machine.image)
-    gone.become(MetadataImage())
-    assert gone.build().scram.by_mechanism == {}
+    removed = MetadataDelta(machine.image)
+    removed.become(MetadataImage())
+    assert removed.build().scram.by_mechanism == {}
 
 
 def test_no_secret_is_shown() -> None:

@@ -32,8 +32,8 @@ def test_an_append_is_committed_when_it_is_reported_as_settled() -> None:
     first, second = log.tickets
     assert happened == []
     log.synced = 2
-    commits.append_settled(second)
-    commits.append_settled(first)
+    commits.append_completed(second)
+    commits.append_completed(first)
     assert happened == ["second: None", "after the second", "first: None", "after the first"]
 
 
@@ -41,7 +41,7 @@ async def test_an_append_that_could_not_be_settled_is_not_committed() -> None:
     log, commits = MemoryLog(1), CommitWaits()
     log.synced = 0
     reply = commits.committed(log, 1, lambda: None)
-    commits.append_settled(log.tickets.pop())
+    commits.append_completed(log.tickets.pop())
     assert reply is not None
     with pytest.raises(NotCoordinatorError, match="could not be synced"):
         await reply

@@ -57,40 +57,40 @@ async def test_the_answer_waits_for_every_append() -> None:
     log, commits = Log(at_once=False), CommitWaits()
     writing = asyncio.create_task(markers(log, commits).write(transactions(201)))
     first, second = await log.tickets.get(), await log.tickets.get()
-    commits.append_settled(second)
+    commits.append_completed(second)
     waited, _ = await asyncio.wait([writing], timeout=0)
     assert not waited
     log.at_once = True
-    commits.append_settled(first)
+    commits.append_completed(first)
     assert await writing == [0] * 201
 
 
 async def test_what_is_not_committed_in_time_is_said_and_may_be_committed_later() -> None:
     log, commits = Log(at_once=False), CommitWaits()
     assert await markers(log, commits, timeout_ms=1).write(transactions(1)) == [TIMED_OUT]
-    commits.append_settled(log.tickets.get_nowait())
+    commits.append_completed(log.tickets.get_nowait())
 
 
 async def test_a_coordinator_beside_the_partitions_is_answered_without_a_task() -> None:
-    log, said = Log(at_once=True), list[list[int]]()
-    markers(log, CommitWaits()).begin(transactions(3), said.append)
-    assert (said, log.appends) == ([[0, 0, 0]], [3])
+    log, reported = Log(at_once=True), list[list[int]]()
+    markers(log, CommitWaits()).begin(transactions(3), reported.append)
+    assert (reported, log.appends) == ([[0, 0, 0]], [3])
 
 
 async def test_it_is_answered_once_all_are_committed() -> None:
-    log, commits, said = Log(at_once=False), CommitWaits(), list[list[int]]()
-    markers(log, commits).begin(transactions(2), said.append)
-    assert said == []
+    log, commits, reported = Log(at_once=False), CommitWaits(), list[list[int]]()
+    markers(log, commits).begin(transactions(2), reported.append)
+    assert reported == []
     log.at_once = True
-    commits.append_settled(log.tickets.get_nowait())
-    assert said == [[0, 0]]
+    commits.append_completed(log.tickets.get_nowait())
+    assert reported == [[0, 0]]
 
 
 async def test_it_is_answered_once_when_that_takes_too_long() -> None:
     log, commits = Log(at_once=False), CommitWaits()
-    said: asyncio.Queue[list[int]] = asyncio.Queue()
-    markers(log, commits, timeout_ms=1).begin(transactions(1), said.put_nowait)
-    assert await said.get() == [TIMED_OUT]
+    reported: asyncio.Queue[list[int]] = asyncio.Queue()
+    markers(log, commits, timeout_ms=1).begin(transactions(1), reported.put_nowait)
+    assert await reported.get() == [TIMED_OUT]
     log.at_once = True
-    commits.append_settled(log.tickets.get_nowait())
-    assert said.empty()
+    commits.append_completed(log.tickets.get_nowait())
+    assert reported.empty()

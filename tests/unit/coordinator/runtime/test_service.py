@@ -299,12 +299,12 @@ async def test_a_reply_leaves_when_what_was_appended_is_committed() -> None:
     stand.runtime.step()
     assert (responses, log.appends) == ([], 1), "one append at a time: what comes meanwhile is the next one"
     log.synced = log.log_end_offset
-    stand.commits.append_settled(log.tickets.pop())
+    stand.commits.append_completed(log.tickets.pop())
     assert responses == [1]
     stand.runtime.step()
     assert (responses, log.appends) == ([1], 2)
     log.synced = log.log_end_offset
-    stand.commits.append_settled(log.tickets.pop())
+    stand.commits.append_completed(log.tickets.pop())
     assert responses == [1, 2, 3]
     await stand.runtime.close()
 
@@ -318,7 +318,7 @@ async def test_shards_wait_for_their_own_commits() -> None:
     assert await stand.runtime.submit("1", Add(2)) == 2
     assert not waits.is_set
     stand.logs[0].synced = 1
-    stand.commits.append_settled(stand.logs[0].tickets.pop())
+    stand.commits.append_completed(stand.logs[0].tickets.pop())
     assert waits.value == 1
     await stand.runtime.close()
 
@@ -331,7 +331,7 @@ async def test_what_cannot_be_committed_is_undone_and_fails() -> None:
     log.synced = 1
     reply = stand.runtime.submit("0", Add(2))
     stand.runtime.step()
-    stand.commits.append_settled(log.tickets.pop())
+    stand.commits.append_completed(log.tickets.pop())
     with pytest.raises(NotCoordinatorError):
         await reply
     assert await stand.runtime.submit("0", Total()) == 1
@@ -350,7 +350,7 @@ async def test_a_commit_that_takes_too_long_fails_and_counts_when_it_comes_after
         with pytest.raises(UncommittedError):
             await reply
     log.synced = log.log_end_offset
-    stand.commits.append_settled(log.tickets.pop())
+    stand.commits.append_completed(log.tickets.pop())
     assert await stand.runtime.submit("0", Total()) == 1
     await stand.runtime.close()
 
@@ -361,12 +361,12 @@ async def test_a_commit_that_takes_too_long_fails_and_counts_when_it_comes_after
 async def test_requests_in_work_are_failed_when_the_partition_moves() -> None:
     stand = Counting(partitions=2)
     await stand.elected(1, 1)
-    parked = _awaited(stand.runtime.submit("0", Wait()))
+    delayed = _awaited(stand.runtime.submit("0", Wait()))
     stand.runtime.step()
     queued = _awaited(stand.runtime.submit("0", Add(1)))
     stand.runtime.follow(image(2, 1, epoch=0))
     with pytest.raises(ClosedError):
-        await parked
+        await delayed
     with pytest.raises(NotCoordinatorError):
         await queued
     with pytest.raises(NotCoordinatorError):
@@ -387,7 +387,7 @@ async def test_an_append_that_is_committed_after_the_resignation_is_answered_and
     await stand.elected(1, epoch=1)
     assert await stand.runtime.submit("0", Total()) == 5
     log.synced = log.log_end_offset
-    stand.commits.append_settled(log.tickets.pop())
+    stand.commits.append_completed(log.tickets.pop())
     assert await reply == 5
     with pytest.raises(NotCoordinatorError):
         await behind
@@ -424,13 +424,13 @@ async def test_a_deleted_topic_is_coordinated_by_nobody() -> None:
 async def test_a_stop_finishes_what_waits_and_fails_what_is_parked() -> None:
     stand = Counting()
     await stand.elected(1)
-    parked = _awaited(stand.runtime.submit("0", Wait()))
+    delayed = _awaited(stand.runtime.submit("0", Wait()))
     stand.runtime.step()
     queued = _awaited(stand.runtime.submit("0", Add(1)))
     await stand.runtime.close()
     assert await queued == 1
     with pytest.raises(ClosedError):
-        await parked
+        await delayed
     assert stand.logs[0].numbers == [1]
     with pytest.raises(CoordinatorNotAvailableError):
         stand.runtime.submit("0", Total())

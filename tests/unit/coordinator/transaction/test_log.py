@@ -29,9 +29,9 @@ def test_what_is_written_is_read() -> None:
     records = [TransactionRecord("t", ONGOING), TransactionRecord("u", None)]
     batches = CODEC.encode(records, 20, max_batch_bytes=1 << 20)
     chunk = CODEC.decode(batches)
-    (key, value), (gone, nothing) = chunk.records
+    (key, value), (removed, nothing) = chunk.records
     assert (key.transactional_id, build_metadata(value)) == ("t", ONGOING)
-    assert (gone.transactional_id, nothing) == ("u", None)
+    assert (removed.transactional_id, nothing) == ("u", None)
     assert (chunk.next_offset, chunk.size, chunk.skipped) == (2, len(batches), 0)
 
 

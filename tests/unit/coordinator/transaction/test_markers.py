@@ -101,7 +101,7 @@ class Own:
     def confirm(self, _added: AddPartitions, _coordinator_epoch: int) -> None:
         raise AssertionError("markers confirm nothing")
 
-    def settle(self, *codes: ErrorCode) -> None:
+    def complete(self, *codes: ErrorCode) -> None:
         """Say what became of the oldest append; without codes all of it is written."""
         ended, then = self.appends.pop(0)
         then(list(codes) or [0] * sum(len(one.partitions) for one in ended))
@@ -404,7 +404,7 @@ def test_own_partitions_get_their_markers_without_a_request() -> None:
     assert stand.to() == [(2, [(7, "a", [1])])]
     ((one,),) = (ended for ended, _then in own.appends)
     assert (sorted(one.partitions), one[1:]) == ([("a", 0), ("a", 2)], (7, 4, True, 9, 2))
-    own.settle()
+    own.complete()
     assert stand.completed == []
     stand.respond()
     assert len(stand.completed) == 1
@@ -415,7 +415,7 @@ def test_markers_of_one_turn_are_one_append() -> None:
     stand = Stand({"a": [1, 1]}, own)
     stand.commit(prepared("t", 7, ("a", 0)), prepared("u", 8, ("a", 1)))
     assert (len(own.appends), own.partitions()) == (1, [("a", 0), ("a", 1)])
-    own.settle()
+    own.complete()
     assert [event.transactional_id for _, event, _ in stand.completed] == ["t", "u"]
 
 
@@ -424,9 +424,9 @@ def test_an_append_is_no_longer_than_others_on_the_loop_can_wait() -> None:
     stand = Stand({"a": [1] * (MAX_OWN + 1)}, own)
     stand.commit(prepared("t", 7, *(("a", index) for index in range(MAX_OWN + 1))))
     assert [sum(len(one.partitions) for one in ended) for ended, _then in own.appends] == [MAX_OWN, 1]
-    own.settle()
+    own.complete()
     assert stand.completed == []
-    own.settle()
+    own.complete()
     assert len(stand.completed) == 1
 
 
@@ -435,7 +435,7 @@ def test_own_partitions_that_failed_go_to_the_leader_of_then() -> None:
     stand = Stand({"a": [1, 1]}, own)
     stand.commit(prepared("t", 7, ("a", 0), ("a", 1)))
     moved = own.appends[0][0][0].partitions[1]
-    own.settle(ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    own.complete(ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     stand.image = image({"a": [2, 2]})
     stand.ring()
     assert stand.to() == [(2, [(7, "a", [moved[1]])])]
@@ -454,7 +454,7 @@ def test_a_fenced_coordinator_writes_no_more_to_own_partitions(caplog: Any) -> N
     own = Own()
     stand = Stand({"a": [1]}, own)
     stand.commit(prepared("t", 7, ("a", 0)))
-    own.settle(ErrorCode.INVALID_PRODUCER_EPOCH)
+    own.complete(ErrorCode.INVALID_PRODUCER_EPOCH)
     assert "INVALID_PRODUCER_EPOCH" in caplog.text
     stand.ring()
     assert (own.appends, stand.completed, stand.markers.pending()) == ([], [], 0)
@@ -469,5 +469,5 @@ def test_after_a_resignation_nothing_is_written_to_own_partitions() -> None:
     assert own.appends == []
     stand.commit(prepared("u", 8, ("a", 1)))
     stand.markers.resigned(SHARD)
-    own.settle()
+    own.complete()
     assert (stand.completed, stand.markers.pending()) == ([], 0)

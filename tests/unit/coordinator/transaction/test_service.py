@@ -75,20 +75,20 @@ class LateLog(MemoryLog):
     def __init__(self, commits: CommitWaits) -> None:
         super().__init__()
         self.commits = commits
-        self.settled = 0
+        self.completed = 0
         self.waiting: list[int] = []
 
-    def has_settled(self, end_offset: int) -> bool:
-        return end_offset <= self.settled
+    def has_completed(self, end_offset: int) -> bool:
+        return end_offset <= self.completed
 
-    def settle(self, _end_offset: int, ticket: int) -> None:
+    def complete(self, _end_offset: int, ticket: int) -> None:
         self.waiting.append(ticket)
 
-    def settle_all(self) -> None:
-        self.settled = self.log_end_offset
+    def complete_all(self) -> None:
+        self.completed = self.log_end_offset
         waiting, self.waiting = self.waiting, []
         for ticket in waiting:
-            self.commits.append_settled(ticket)
+            self.commits.append_completed(ticket)
 
 
 async def turn() -> None:
@@ -241,21 +241,21 @@ async def test_markers_wait_until_the_decision_is_committed() -> None:
     await stand.begin()
     querying = asyncio.ensure_future(stand.init())
     await turns_until(lambda: len(log.waiting) == 1)
-    log.settle_all()
+    log.complete_all()
     had = await querying
     adding = asyncio.ensure_future(stand.add(had))
     await turns_until(lambda: len(log.waiting) == 1)
-    log.settle_all()
+    log.complete_all()
     await adding
     ending = asyncio.ensure_future(stand.end(had))
     await turns_until(lambda: len(log.waiting) == 1)
     await turn()
     assert (stand.markers, ending.done()) == ([], False)
-    log.settle_all()
+    log.complete_all()
     await ending
     await turns_until(lambda: len(log.waiting) == 1)
     assert len(stand.markers) == 1
-    log.settle_all()
+    log.complete_all()
     await stand.in_state(TransactionState.COMPLETE_COMMIT)
     await stand.transactions.close()
 
@@ -291,10 +291,10 @@ async def test_what_was_loaded_has_no_consequences_before_it_is_committed() -> N
     for _ in range(5):
         await turn()
     assert after.markers == []
-    log.settle_all()
+    log.complete_all()
     await turns_until(lambda: len(log.waiting) == 1)
     assert len(after.markers) == 1
-    log.settle_all()
+    log.complete_all()
     await after.transactions.close()
 
 
@@ -374,21 +374,21 @@ async def test_own_partitions_learn_of_a_transaction_when_it_is_committed() -> N
     await stand.begin(epoch=3)
     querying = asyncio.ensure_future(stand.init())
     await turns_until(lambda: len(log.waiting) == 1)
-    log.settle_all()
+    log.complete_all()
     had = await querying
     event = AddPartitions("t", had, PARTITIONS, 0)
     added = stand.transactions.add(event)
     ended = stand.transactions.submit_with_id(EndTransaction("t", had, commit=True, client_version=2))
     await turns_until(lambda: len(log.waiting) == 1)
     assert own.confirmed == []
-    log.settle_all()
+    log.complete_all()
     await added
     assert own.confirmed == [(event, 3)]
     # The end was decided in the same batch, and its markers come after that all the same.
     await ended
     await turns_until(lambda: len(log.waiting) == 1)
     assert [(one.partitions, one.producer_epoch) for one in own.written] == [([("a", 0), ("a", 1)], 1)]
-    log.settle_all()
+    log.complete_all()
     await stand.in_state(TransactionState.COMPLETE_COMMIT)
     await stand.transactions.close()
 

@@ -185,8 +185,8 @@ def test_whom_a_builder_fails_at_is_refused_without_its_words() -> None:
 
 def test_a_builder_makes_nobody_another_while_the_connection_lasts() -> None:
     """It may say another principal of the same name later: the connection ends (KIP-368)."""
-    said = iter((Principal("Group", "readers"), Principal("Group", "writers")))
-    server = Server(max_reauth_ms=60_000, builder=lambda _: next(said))
+    reported = iter((Principal("Group", "readers"), Principal("Group", "writers")))
+    server = Server(max_reauth_ms=60_000, builder=lambda _: next(reported))
     assert server.log_in(Client()) is ErrorCode.NONE
     again = Client(principal=("Group", "readers"))
     assert server.sasl.handshake(again, "PLAIN").error_code is ErrorCode.NONE

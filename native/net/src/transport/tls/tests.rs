@@ -155,7 +155,7 @@ impl Ends {
     }
 
     /// Sends data from the client, and receives it at the server.
-    fn say(&mut self, words: &[u8]) {
+    fn report(&mut self, words: &[u8]) {
         self.plain.clear();
         self.client.writer().write_all(words).unwrap();
         self.until(|ends| ends.plain.len() >= words.len()).unwrap();
@@ -197,7 +197,7 @@ fn a_session_stands_however_the_socket_cuts_and_refuses_calls() {
         for (seed, most) in [1, 5, 100, 70_000].into_iter().enumerate() {
             let mut ends = Ends::new(&server, &client, |stream| Adversarial::over(stream, seed as u64 + 7, most, None));
             ends.until(|ends| !ends.server.is_handshaking() && !ends.client.is_handshaking()).unwrap();
-            ends.say(&[7; 5000]);
+            ends.report(&[7; 5000]);
             assert!(ends.server.take_certificate().is_some());
         }
     }
@@ -208,9 +208,9 @@ fn what_is_no_tls_is_refused_at_its_first_bytes() {
     let server = Authority::new().server(ClientAuth::None);
     let api_versions = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x07\xff\xff";
     for bytes in [&api_versions[..], b"GET / HTTP/1.1\r\n\r\n", &[0xff; 64]] {
-        let (error, said, _) = refusal(&server, bytes);
+        let (error, reported, _) = refusal(&server, bytes);
         assert_eq!(error, Errno::PROTO);
-        assert!(said.contains("is no TLS"), "{said}");
+        assert!(reported.contains("is no TLS"), "{reported}");
     }
 }
 
@@ -227,9 +227,9 @@ fn a_message_of_a_handshake_takes_no_more_memory_than_a_handshake_may() {
             bytes[begin..begin + 4].copy_from_slice(&[1, 0xff, 0xff, 0xff]);
         }
     }
-    let (error, said, tls) = refusal(&server, &bytes);
+    let (error, reported, tls) = refusal(&server, &bytes);
     assert_eq!(error, Errno::PROTO);
-    assert!(!said.is_empty());
+    assert!(!reported.is_empty());
     assert!(tls.incoming.capacity() <= HANDSHAKE_BYTES);
 }
 
@@ -332,7 +332,7 @@ fn keys_that_are_changed_over_and_over_cost_no_memory_and_soon_the_session() {
     for number in 0..500 {
         // A peer that sends data in between may continue.
         if number % 16 == 15 {
-            ends.say(b"still there");
+            ends.report(b"still there");
         }
         ends.client.refresh_traffic_keys().unwrap();
         ends.send();
@@ -489,7 +489,7 @@ fn a_resumed_session_is_who_the_first_one_was() {
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let mut ends = Ends::shaken(&server, &client);
             // Tickets follow the handshake.
-            ends.say(b"hello");
+            ends.report(b"hello");
             ends.server.send(b"hello", false).unwrap();
             ends.until(|ends| !ends.server.owes()).unwrap();
             ends.turn().unwrap();
@@ -507,15 +507,15 @@ fn a_ticket_of_a_listener_that_asks_for_nothing_opens_no_other() {
     for version in VERSIONS {
         let client = Arc::new(authority.client(version, None));
         let mut ends = Ends::shaken(&open, &client);
-        ends.say(b"hello");
+        ends.report(b"hello");
         ends.server.send(b"hello", false).unwrap();
         ends.turn().unwrap();
         let mut other = Ends::new(&closed, &client, whole);
-        let (error, said) = other.failure();
+        let (error, reported) = other.failure();
         assert_eq!(error, Errno::PROTO);
-        assert!(said.contains("no certificates"), "{said}");
+        assert!(reported.contains("no certificates"), "{reported}");
         let mut again = Ends::shaken(&open, &client);
-        again.say(b"hello");
+        again.report(b"hello");
         assert_eq!(again.client.handshake_kind(), Some(HandshakeKind::Resumed));
     }
 }
@@ -526,8 +526,8 @@ fn a_certificate_of_somebody_elses_authority_is_refused() {
     let server = authority.server(ClientAuth::Requested);
     for version in VERSIONS {
         let client = Arc::new(authority.client(version, Some(&other.sign("alice"))));
-        let (error, said) = Ends::new(&server, &client, whole).failure();
+        let (error, reported) = Ends::new(&server, &client, whole).failure();
         assert_eq!(error, Errno::PROTO);
-        assert!(said.contains("invalid peer certificate"), "{said}");
+        assert!(reported.contains("invalid peer certificate"), "{reported}");
     }
 }

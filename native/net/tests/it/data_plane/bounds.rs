@@ -107,13 +107,13 @@ fn what_a_peer_sent_before_it_closed_is_appended_although_it_was_not_read_from()
     plane.topic("t", 1);
     let mut socket = plane.connect();
     socket.write_all(&produce_request(1, "lacking", 0, 0, &batch(&["x"]))).unwrap();
-    let parked = unresolved(&plane);
+    let delayed = unresolved(&plane);
     for _ in 0..100 {
         socket.write_all(&produce_request(2, "t", 0, 0, &batch(&["a", "b"]))).unwrap();
     }
     plane.topic("lacking", 2);
     drop(socket);
-    plane.retry(parked.connection, parked.request);
+    plane.retry(delayed.connection, delayed.request);
     plane.wait_until(|| plane.connections() == 0);
     assert_eq!(plane.partition("lacking", 0).log().log_end_offset(), 1);
     assert_eq!(plane.partition("t", 0).log().log_end_offset(), 200);

@@ -166,8 +166,8 @@ fn a_follower_that_has_caught_up_is_reported_once_and_counts_from_then_on() {
     producer.write_all(&produce_request(2, TOPIC, 0, -1, &batch(&["b"]))).unwrap();
     assert_eq!(Produced::read(&mut producer, 2).error, 0);
     assert_eq!((end(&follower), leader.has_seen(|event| matches!(event, Event::ReplicaCaughtUp(_)))), (2, false));
-    let (partition, gone): (Arc<Partition>, _) = (leader.partition(TOPIC, 0), [BrokerId(2)]);
-    partition.stop_joining(&gone, &mut |waiter| leader.wake(waiter));
+    let (partition, removed): (Arc<Partition>, _) = (leader.partition(TOPIC, 0), [BrokerId(2)]);
+    partition.stop_joining(&removed, &mut |waiter| leader.wake(waiter));
     producer.write_all(&produce_request(3, TOPIC, 0, -1, &batch(&["c"]))).unwrap();
     leader.event(|event| matches!(event, Event::ReplicaCaughtUp(_)));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use pybroker_net::{DataPlane, Event, Identity, ListenerSettings, Settings, Verdict};
+use pybroker_net::{Authorization, DataPlane, Event, Identity, ListenerSettings, Settings};
 use pybroker_record::{
     BatchBuilder, BatchHeader, Batches, Compression, MessageSetBuilder, NewMessage, Records, TimestampType,
     records_section,
@@ -228,7 +228,7 @@ impl Plane {
     }
 
     pub fn retry(&self, connection: u64, request: u64) {
-        self.plane.retry(Waiter { connection, request }, Verdict::default());
+        self.plane.retry(Waiter { connection, request }, Authorization::default());
     }
 
     pub fn flush_counts(&self) -> FlushCounts {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::net::TcpStream;
 
-use pybroker_net::{Event, TransactionQuery, UnresolvedRequest, Verdict};
+use pybroker_net::{Authorization, Event, TransactionQuery, UnresolvedRequest};
 use pybroker_record::EndMarker;
 use pybroker_replica::{BrokerId, EndedTransaction, Following, LeaderEpoch, Leadership, Offset, Waiter};
 use pybroker_wire::primitives::{Reader, Writer};
@@ -208,8 +208,8 @@ fn a_topic_that_is_not_known_yet_is_looked_for_before_the_coordinator_is_asked()
 }
 
 /// What the client of the request that was sent last is to be judged for, and which request it is.
-fn judged(plane: &Plane) -> (Waiter, Option<String>) {
-    let event = plane.event(|event| matches!(event, Event::Unresolved(found) if found.judge.is_some()));
+fn checked(plane: &Plane) -> (Waiter, Option<String>) {
+    let event = plane.event(|event| matches!(event, Event::Unresolved(found) if found.check.is_some()));
     let Event::Unresolved(found) = event else { unreachable!() };
     (Waiter { connection: found.connection, request: found.request }, found.transactional_id)
 }
@@ -220,12 +220,12 @@ fn the_right_to_a_transactional_id_is_asked_for_once_and_remembered() {
     plane.topic("t", 1);
     plane.data_plane().set_rights(1000, 1);
     let allowed = HashSet::from([TopicRef::Name("t".into())]);
-    let verdict = |transactional_id| Verdict { allowed: allowed.clone(), version: 1, transactional_id };
+    let decision = |transactional_id| Authorization { allowed: allowed.clone(), version: 1, transactional_id };
     let mut producer = plane.connect();
     producer.write_all(&produce(1, Some("x"), &["t"], &transactional(7, 0, "a"))).unwrap();
-    let (waiter, id) = judged(&plane);
+    let (waiter, id) = checked(&plane);
     assert_eq!(id.as_deref(), Some("x"));
-    plane.data_plane().retry(waiter, verdict(true));
+    plane.data_plane().retry(waiter, decision(true));
     plane.data_plane().verified(requested(&plane).0, vec![None]);
     assert_eq!(error_of(&mut producer, 1), ErrorCode::NONE);
     producer.write_all(&produce(2, Some("x"), &["t"], &transactional(7, 1, "b"))).unwrap();
@@ -233,9 +233,9 @@ fn the_right_to_a_transactional_id_is_asked_for_once_and_remembered() {
     assert!(!plane.has_seen(|event| matches!(event, Event::Unresolved(_))));
     // A right to another id is none to this one, and that of the topic is not asked for again alone.
     producer.write_all(&produce(3, Some("y"), &["t"], &transactional(8, 0, "c"))).unwrap();
-    let (waiter, id) = judged(&plane);
+    let (waiter, id) = checked(&plane);
     assert_eq!(id.as_deref(), Some("y"));
-    plane.data_plane().retry(waiter, verdict(false));
+    plane.data_plane().retry(waiter, decision(false));
     assert_eq!(error_of(&mut producer, 3), ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
     producer.write_all(&produce(4, Some("y"), &["t"], &transactional(8, 0, "c"))).unwrap();
     assert_eq!(error_of(&mut producer, 4), ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED);

@@ -29,15 +29,15 @@ def assign_by_quota(spec: GroupSpec) -> dict[str, Assigned]:
     least, extra = divmod(sum(spec.partitions[topic] for topic in topics), len(spec.members))
     for place, (member_id, member) in enumerate(spec.members.items()):
         takes_extra = extra > 0
-        kept[member_id], room, revoked = _keep(member.assigned, frozenset(topics), least + takes_extra)
+        kept[member_id], capacity, revoked = _keep(member.assigned, frozenset(topics), least + takes_extra)
         free += revoked
-        if room > 0 and takes_extra and len(spec.members) - place > extra:
+        if capacity > 0 and takes_extra and len(spec.members) - place > extra:
             # It has at most the regular quota, and enough members are left for the extra partitions.
             takes_extra = False
-            room -= 1
+            capacity -= 1
         extra -= takes_extra
-        if room > 0:
-            unfilled.append((member_id, room))
+        if capacity > 0:
+            unfilled.append((member_id, capacity))
     _fill(kept, unfilled, free)
     return dict(kept)
 
@@ -49,32 +49,32 @@ def _unassigned(spec: GroupSpec, topics: list[bytes]) -> Iterator[tuple[bytes, i
 
 
 def _keep(
-    assigned: Assigned, topics: frozenset[bytes], room: int
+    assigned: Assigned, topics: frozenset[bytes], capacity: int
 ) -> tuple[dict[bytes, frozenset[int]], int, list[tuple[bytes, int]]]:
     """Return the partitions that a member keeps, its remaining capacity, and the revoked partitions."""
     kept: dict[bytes, frozenset[int]] = {}
     revoked: list[tuple[bytes, int]] = []
     for topic in sorted(topics & assigned.keys(), key=topic_order):
         stay = assigned[topic]
-        if len(stay) > room:
+        if len(stay) > capacity:
             partitions = sorted(stay)
-            stay = frozenset(partitions[:room])
-            revoked += [(topic, partition) for partition in partitions[room:]]
-        room -= len(stay)
+            stay = frozenset(partitions[:capacity])
+            revoked += [(topic, partition) for partition in partitions[capacity:]]
+        capacity -= len(stay)
         if stay:
             kept[topic] = stay
-    return kept, room, revoked
+    return kept, capacity, revoked
 
 
 def _fill(
     kept: dict[str, dict[bytes, frozenset[int]]], unfilled: list[tuple[str, int]], free: list[tuple[bytes, int]]
 ) -> None:
     start = 0
-    for member_id, room in unfilled:
+    for member_id, capacity in unfilled:
         gained: dict[bytes, set[int]] = {}
-        for topic, partition in free[start : start + room]:
+        for topic, partition in free[start : start + capacity]:
             gained.setdefault(topic, set()).add(partition)
-        start += room
+        start += capacity
         has = kept[member_id]
         for topic, partitions in gained.items():
             has[topic] = has.get(topic, frozenset()) | partitions

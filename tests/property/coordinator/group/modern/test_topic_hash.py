@@ -41,8 +41,8 @@ def oracle() -> Iterator[group_oracle.GroupOracle]:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(topics=TOPICS)
 def test_the_hash_is_kafkas(oracle: group_oracle.GroupOracle, topics: dict[str, tuple[bytes, list[list[str]]]]) -> None:
-    said = [{"name": name, "id": topic_id.hex(), "racks": racks} for name, (topic_id, racks) in topics.items()]
-    theirs = oracle.query("hash", topics=said)
+    reported = [{"name": name, "id": topic_id.hex(), "racks": racks} for name, (topic_id, racks) in topics.items()]
+    theirs = oracle.query("hash", topics=reported)
     hashes = {name: topic_hash(name, topic_id, racks) for name, (topic_id, racks) in topics.items()}
     assert {name: str(number) for name, number in hashes.items()} == theirs.get("topics", {})
     assert str(group_hash(hashes)) == theirs["group"]

@@ -93,7 +93,7 @@ async def test_everybody_who_waits_receives_the_error_and_the_group_rebalances(i
     ] * 2
     assert group.group.state is ClassicState.PREPARING_REBALANCE
     assert [member.assignment for member in group.group.members.in_order()] == [b"", b""]
-    assert group.runner.parked == 0
+    assert group.runner.delayed == 0
     assert group.runner.has_timer(("join", "g"))
     assert not group.runner.has_timer(("sync", "g"))
     group.query(events.Heartbeat(HeartbeatRequest(group_id="g", generation_id=2, member_id=follower)))

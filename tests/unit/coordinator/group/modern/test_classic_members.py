@@ -37,10 +37,10 @@ def world() -> World:
     return world
 
 
-def join(world: World, version: int, **said: Any) -> Any:
+def join(world: World, version: int, **reported: Any) -> Any:
     protocols = [JoinGroupRequestProtocol(name="range", metadata=METADATA)]
     request = JoinGroupRequest(
-        group_id="g", session_timeout_ms=20_000, protocol_type="consumer", protocols=protocols, **said
+        group_id="g", session_timeout_ms=20_000, protocol_type="consumer", protocols=protocols, **reported
     )
     return world.submit(events.JoinGroup(request, version, CLIENT, "new"))
 
@@ -86,6 +86,6 @@ def test_a_member_with_the_empty_instance_id_is_fenced_by_the_next_one(world: Wo
     after = world.submit(events.JoinGroup(request, 9, CLIENT, "newer"))
     assert (before.member_id, after.member_id) == ("new", "newer")
     assert set(world.group.members) == {"modern", "newer"}
-    said = HeartbeatRequest(group_id="g", generation_id=2, member_id="new", group_instance_id="")
+    reported = HeartbeatRequest(group_id="g", generation_id=2, member_id="new", group_instance_id="")
     with pytest.raises(errors.FencedInstanceIdError):
-        world.submit(events.Heartbeat(said))
+        world.submit(events.Heartbeat(reported))

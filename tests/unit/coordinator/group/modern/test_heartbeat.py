@@ -28,19 +28,19 @@ def world() -> World:
     return world
 
 
-def beat(world: World, member_id: str, epoch: int, *, version: int = 1, **said: Any) -> Any:
+def beat(world: World, member_id: str, epoch: int, *, version: int = 1, **reported: Any) -> Any:
     """Send a heartbeat that says what is given."""
-    owned = said.pop("owned", None)
+    owned = reported.pop("owned", None)
     if owned is not None:
-        said["topic_partitions"] = [TopicPartitions(topic_id=t, partitions=sorted(ps)) for t, ps in owned.items()]
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **said)
+        reported["topic_partitions"] = [TopicPartitions(topic_id=t, partitions=sorted(ps)) for t, ps in owned.items()]
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **reported)
     return world.submit(ConsumerHeartbeat(request, version, Client("client", "/1.2.3.4"), "fresh"))
 
 
-def join(world: World, member_id: str, **said: Any) -> Any:
+def join(world: World, member_id: str, **reported: Any) -> Any:
     """Join with topic a, unless something else is said."""
     first = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["a"], "owned": {}}
-    return beat(world, member_id, 0, **{**first, **said})
+    return beat(world, member_id, 0, **{**first, **reported})
 
 
 def partitions_of(reply: Any) -> dict[bytes, list[int]]:
@@ -276,9 +276,9 @@ def test_a_member_of_version_0_is_given_an_id(world: World) -> None:
         ),
     ],
 )
-def test_a_request_that_contradicts_itself_is_refused(world: World, said: dict[str, Any], fault: str) -> None:
+def test_a_request_that_contradicts_itself_is_refused(world: World, reported: dict[str, Any], fault: str) -> None:
     with pytest.raises(errors.InvalidRequestError) as raised:
-        join(world, **{"member_id": "m1", **said})
+        join(world, **{"member_id": "m1", **reported})
     assert raised.value.message == fault
 
 

@@ -13,7 +13,7 @@ def test_any_state_follows_the_next_finding(state: MemberState, step: Step) -> N
     following = {
         Step.REVOKE: MemberState.UNREVOKED_PARTITIONS,
         Step.WAIT: MemberState.UNRELEASED_PARTITIONS,
-        Step.SETTLE: MemberState.STABLE,
+        Step.COMPLETE: MemberState.STABLE,
     }
     assert RECONCILIATION.following(state, step) is following[step]
 

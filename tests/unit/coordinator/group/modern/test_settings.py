@@ -7,7 +7,7 @@ from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.modern.timers import session_key
 from pybroker.coordinator.group.view import TopicInfo, Topics
-from pybroker.machine.machine import Parked
+from pybroker.machine.machine import Delayed
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.support.groups import group_settings
 
@@ -40,6 +40,6 @@ def test_a_groups_settings_are_those_of_no_other_group() -> None:
         )
         outcome = machine.handle(ConsumerHeartbeat(request, 1, Client("c", "/h"), "fresh"), 1_000_000)
         deadlines = {timer.key: timer.deadline_ms for timer in outcome.timers}
-        assert not isinstance(outcome.reply, Parked)
+        assert not isinstance(outcome.reply, Delayed)
         assert outcome.reply.heartbeat_interval_ms == interval_ms
         assert deadlines[session_key(group, "m")] == 1_000_000 + timeout_ms

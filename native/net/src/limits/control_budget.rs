@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 /// The slots of control requests.
 #[derive(Debug)]
-pub struct ControlRoom {
+pub struct ControlBudget {
     max: usize,
     inner: Mutex<Inner>,
 }
@@ -21,23 +21,23 @@ struct Inner {
     waiting: VecDeque<u64>,
 }
 
-impl ControlRoom {
+impl ControlBudget {
     /// Slots for `max` requests.
     pub fn new(max: usize) -> Self {
         Self { max, inner: Mutex::default() }
     }
 
     /// Takes a slot for a request of this connection; `false` if none is free: the connection waits until
-    /// [`ControlRoom::leave`] returns it.
+    /// [`ControlBudget::leave`] returns it.
     pub fn enter(&self, connection: u64) -> bool {
         let mut inner = self.inner.lock();
-        let room = inner.in_work < self.max;
-        if room {
+        let capacity = inner.in_work < self.max;
+        if capacity {
             inner.in_work += 1;
         } else {
             inner.waiting.push_back(connection);
         }
-        room
+        capacity
     }
 
     /// Frees one slot. Returns the next waiting connection, which owns the slot then.
@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn room_passes_to_the_connection_that_has_waited_longest() {
-        let room = ControlRoom::new(2);
-        assert!(room.enter(1) && room.enter(2));
-        assert!(!room.enter(3) && !room.enter(4));
-        assert_eq!(room.leave(), Some(3));
-        assert!(!room.enter(1), "who comes later does not overtake");
-        assert_eq!((room.leave(), room.leave()), (Some(4), Some(1)));
-        assert_eq!((room.leave(), room.leave()), (None, None));
-        assert!(room.enter(5));
+        let capacity = ControlBudget::new(2);
+        assert!(capacity.enter(1) && capacity.enter(2));
+        assert!(!capacity.enter(3) && !capacity.enter(4));
+        assert_eq!(capacity.leave(), Some(3));
+        assert!(!capacity.enter(1), "who comes later does not overtake");
+        assert_eq!((capacity.leave(), capacity.leave()), (Some(4), Some(1)));
+        assert_eq!((capacity.leave(), capacity.leave()), (None, None));
+        assert!(capacity.enter(5));
     }
 }

@@ -55,13 +55,13 @@ def may_by_id(context: RequestContext, operation: Operation, topic_id: bytes) ->
     return topic is None or may(context, operation, ResourceType.TOPIC, topic.name)
 
 
-def judged(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Requirement, ...], failed: Any) -> Any:
+def checked(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Requirement, ...], failed: Any) -> Any:
     """Return the handler with the authorization of its items; the handler itself if it has no such requirements."""
     of_items = tuple(needed for needed in requirements if needed.scope is Scope.ITEM and needed.when is None)
     if not of_items:
         return handle
 
-    def handle_judged(request: Any, context: RequestContext) -> Any:
+    def handle_checked(request: Any, context: RequestContext) -> Any:
         if context.authorizer is None:
             return handle(request, context)
         refused = _refused(of_items, request, context)
@@ -69,7 +69,7 @@ def judged(handle: Callable[[Any, RequestContext], Any], requirements: tuple[Req
             return handle(request, context)
         return _divide(handle, failed, request, context, refused)
 
-    return handle_judged
+    return handle_checked
 
 
 def _refused(
@@ -143,7 +143,7 @@ def _divide(
     refused: dict[ErrorCode, dict[str, set[int]]],
 ) -> Any:
     lists = {name for places in refused.values() for name in places}
-    gone: dict[str, set[int]] = {name: set() for name in lists}
+    removed: dict[str, set[int]] = {name: set() for name in lists}
     responses = []
     for code, places in refused.items():
         some = {
@@ -152,9 +152,10 @@ def _divide(
         }
         responses.append(failed(msgspec.structs.replace(request, **some), context.version, WireError(code, None)))
         for name, numbers in places.items():
-            gone[name] |= numbers
+            removed[name] |= numbers
     left = {
-        name: [item for place, item in enumerate(getattr(request, name)) if place not in gone[name]] for name in lists
+        name: [item for place, item in enumerate(getattr(request, name)) if place not in removed[name]]
+        for name in lists
     }
     if not any(left.values()):
         first, *others = responses

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pybroker.handlers.judging import judged
+from pybroker.handlers.authorizing import checked
 from pybroker.handlers.registry import RegisteredApi, every_api
 from pybroker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pybroker.protocol.schema import fields_of
@@ -22,12 +22,12 @@ from pybroker.security.selectors import Selector, select
 
 MINE, THEIRS = "mine", "theirs"
 MINE_ID, THEIRS_ID = bytes([1] * 16), bytes([2] * 16)
-JUDGE_THEMSELVES = {"AddPartitionsToTxn", "DescribeTopicPartitions", "Metadata", "OffsetFetch"}
+CHECK_THEMSELVES = {"AddPartitionsToTxn", "DescribeTopicPartitions", "Metadata", "OffsetFetch"}
 """The APIs whose items do not all stand in a list of the request; tests/security and tests/conformance ask them."""
 NAMES = {MINE_ID: MINE, THEIRS_ID: THEIRS}
 
 
-class Judge:
+class AuthorizationRules:
     """Lets everybody do everything to what is named `mine`, and nothing else."""
 
     version = 1
@@ -46,11 +46,11 @@ class Judge:
         return False
 
 
-def context(version: int, judge: Judge | None) -> Any:
+def context(version: int, check: AuthorizationRules | None) -> Any:
     topics = SimpleNamespace(by_id={topic_id: SimpleNamespace(name=name) for topic_id, name in NAMES.items()})
     return SimpleNamespace(
         version=version,
-        authorizer=judge,
+        authorizer=check,
         principal="User:alice",
         client_host="10.0.0.1",
         api_key=3,
@@ -61,7 +61,7 @@ def context(version: int, judge: Judge | None) -> Any:
 def in_lists() -> Iterator[Any]:
     """Every selector of items in a list, with its API, requirement and newest version that has it."""
     for api in every_api():
-        if isinstance(api.requires, NothingRequired) or api.name in JUDGE_THEMSELVES:
+        if isinstance(api.requires, NothingRequired) or api.name in CHECK_THEMSELVES:
             continue
         for needed in api.requires:
             if needed.scope is not Scope.ITEM or needed.when is not None:
@@ -79,19 +79,19 @@ def test_what_is_refused_does_not_come_to_the_handler_and_the_rest_does(
     api: RegisteredApi, needed: Requirement, selector: Selector, version: int
 ) -> None:
     request, list_name = requested(api, selector)
-    came: list[Any] = []
+    arrived: list[Any] = []
 
     def handle(left: Any, _: Any) -> Any:
-        came.extend(getattr(left, list_name))
+        arrived.extend(getattr(left, list_name))
         return SimpleNamespace(__struct_fields__=())
 
-    judge = Judge()
+    check = AuthorizationRules()
     before = list(getattr(request, list_name))
-    judged(handle, (needed,), lambda left, _version, _error: SimpleNamespace(__struct_fields__=()))(
-        request, context(version, judge)
+    checked(handle, (needed,), lambda left, _version, _error: SimpleNamespace(__struct_fields__=()))(
+        request, context(version, check)
     )
-    assert came == before[1:2]
-    names = {name for _, kind, name in judge.requested if kind is needed.resource_type}
+    assert arrived == before[1:2]
+    names = {name for _, kind, name in check.requested if kind is needed.resource_type}
     assert names == {MINE, THEIRS}
 
 
@@ -124,13 +124,13 @@ def requested(api: RegisteredApi, selector: Selector) -> tuple[Any, str]:
 
 
 def test_an_api_that_judges_itself_says_so_and_asks() -> None:
-    judging = set()
+    authorizing = set()
     for api in every_api():
         module = import_module(f"pybroker.handlers.{api.module}")
-        if "judges_itself=True" in inspect.getsource(module):
-            judging.add(api.name)
+        if "authorizes_itself=True" in inspect.getsource(module):
+            authorizing.add(api.name)
             assert {"may", "may_by_id", "authorizer"} & set(vars(module)), api.name
-    assert judging == JUDGE_THEMSELVES
+    assert authorizing == CHECK_THEMSELVES
 
 
 def test_a_selector_begins_at_its_request_and_some_version_has_its_fields() -> None:
@@ -153,7 +153,7 @@ def deletion(*names: str) -> Any:
 
 def test_without_an_authorizer_the_handler_gets_the_request_itself() -> None:
     _, request = deletion(MINE, THEIRS)
-    assert judged(lambda left, _: left, NEEDED, None)(request, context(2, None)) is request
+    assert checked(lambda left, _: left, NEEDED, None)(request, context(2, None)) is request
 
 
 def test_answers_become_one_whether_the_handlers_comes_at_once_or_later() -> None:
@@ -166,8 +166,8 @@ def test_answers_become_one_whether_the_handlers_comes_at_once_or_later() -> Non
         return at_once(left, context)
 
     outcomes = [
-        judged(at_once, NEEDED, api.respond_failure)(request, context(2, Judge())),
-        asyncio.run(judged(later, NEEDED, api.respond_failure)(request, context(2, Judge()))),
+        checked(at_once, NEEDED, api.respond_failure)(request, context(2, AuthorizationRules())),
+        asyncio.run(checked(later, NEEDED, api.respond_failure)(request, context(2, AuthorizationRules()))),
     ]
     for outcome in outcomes:
         assert [(one.group_id, int(one.error_code)) for one in outcome.results] == [
@@ -183,12 +183,12 @@ def test_a_request_of_which_nothing_is_left_does_not_come_to_the_handler() -> No
     def unreachable(*_: Any) -> Any:
         raise AssertionError
 
-    outcome = judged(unreachable, NEEDED, api.respond_failure)(request, context(2, Judge()))
+    outcome = checked(unreachable, NEEDED, api.respond_failure)(request, context(2, AuthorizationRules()))
     assert [int(one.error_code) for one in outcome.results] == [30]
 
 
 def test_a_name_is_asked_about_once_however_often_it_stands_there() -> None:
     _, request = deletion(*[THEIRS] * 1000)
-    judge = Judge()
-    judged(lambda left, _: left, NEEDED, lambda left, *_: left)(request, context(2, judge))
-    assert len(judge.requested) == 1
+    check = AuthorizationRules()
+    checked(lambda left, _: left, NEEDED, lambda left, *_: left)(request, context(2, check))
+    assert len(check.requested) == 1

@@ -27,7 +27,7 @@ log = logging.getLogger("pybroker.storage")
 _CHECK_FILES_MS = 10_000
 
 
-def begin_chores(
+def begin_background_tasks(
     config: BrokerConfig,
     partitions: Partitions,
     retention: Retention,
@@ -41,7 +41,7 @@ def begin_chores(
         config.log_flush_start_offset_checkpoint_interval_ms,
         config.replica_high_watermark_checkpoint_interval_ms,
     )
-    chores = [
+    tasks = [
         repeat(checkpoint_ms, workers, partitions.write_checkpoints, clock=clock),
         repeat(
             config.log_retention_check_interval_ms,
@@ -54,8 +54,8 @@ def begin_chores(
         repeat(_CHECK_FILES_MS, workers, open_files.close_idle),
     ]
     if config.log_flush_scheduler_interval_ms < LONG_MAX:
-        chores.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due, clock=clock))
-    return [asyncio.ensure_future(chore) for chore in chores]
+        tasks.append(repeat(config.log_flush_scheduler_interval_ms, workers, partitions.flush_due, clock=clock))
+    return [asyncio.ensure_future(task) for task in tasks]
 
 
 async def repeat(

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pybroker.storage.chores import repeat
+from pybroker.storage.background_tasks import repeat
 
 
 async def test_work_that_fails_is_done_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -19,8 +19,8 @@ async def test_work_that_fails_is_done_again(caplog: pytest.LogCaptureFixture) -
         raise OSError(28, "No space left on device")
 
     with ThreadPoolExecutor(1) as workers:
-        chore = asyncio.ensure_future(repeat(1, workers, work))
+        task = asyncio.ensure_future(repeat(1, workers, work))
         await asyncio.wait_for(enough.wait(), 60)
-        chore.cancel()
-        await asyncio.gather(chore, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
     assert "work failed: [Errno 28] No space left on device" in caplog.text

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pybroker.protocol.errors import ErrorCode as E
 
 
-class Verdict(Enum):
+class Decision(Enum):
     """The consequence of a response."""
 
     DONE = auto()
@@ -40,18 +40,18 @@ class Request(Enum):
 FENCED = frozenset({E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED})
 """A newer producer has the transactional id. Coordinators before Kafka 2.7 return INVALID_PRODUCER_EPOCH."""
 
-_ALWAYS: Mapping[int, Verdict] = {
-    E.NONE: Verdict.DONE,
-    E.COORDINATOR_NOT_AVAILABLE: Verdict.SEARCH,
-    E.NOT_COORDINATOR: Verdict.SEARCH,
-    E.COORDINATOR_LOAD_IN_PROGRESS: Verdict.AGAIN,
-    E.CONCURRENT_TRANSACTIONS: Verdict.AGAIN,
-    E.TRANSACTION_ABORTABLE: Verdict.ABORTABLE,
-    E.UNKNOWN_PRODUCER_ID: Verdict.NEW_EPOCH,
+_ALWAYS: Mapping[int, Decision] = {
+    E.NONE: Decision.DONE,
+    E.COORDINATOR_NOT_AVAILABLE: Decision.SEARCH,
+    E.NOT_COORDINATOR: Decision.SEARCH,
+    E.COORDINATOR_LOAD_IN_PROGRESS: Decision.AGAIN,
+    E.CONCURRENT_TRANSACTIONS: Decision.AGAIN,
+    E.TRANSACTION_ABORTABLE: Decision.ABORTABLE,
+    E.UNKNOWN_PRODUCER_ID: Decision.NEW_EPOCH,
 }
 
-_ADD_PARTITIONS: Mapping[int, Verdict] = {
-    E.UNKNOWN_TOPIC_OR_PARTITION: Verdict.AGAIN,
+_ADD_PARTITIONS: Mapping[int, Decision] = {
+    E.UNKNOWN_TOPIC_OR_PARTITION: Decision.AGAIN,
     **dict.fromkeys(
         (
             *FENCED,
@@ -60,13 +60,13 @@ _ADD_PARTITIONS: Mapping[int, Verdict] = {
             E.INVALID_TXN_STATE,
             E.INVALID_PRODUCER_ID_MAPPING,
         ),
-        Verdict.FATAL,
+        Decision.FATAL,
     ),
 }
 
-_COMMIT_OFFSETS: Mapping[int, Verdict] = {
-    E.REQUEST_TIMED_OUT: Verdict.SEARCH,
-    E.UNKNOWN_TOPIC_OR_PARTITION: Verdict.AGAIN,
+_COMMIT_OFFSETS: Mapping[int, Decision] = {
+    E.REQUEST_TIMED_OUT: Decision.SEARCH,
+    E.UNKNOWN_TOPIC_OR_PARTITION: Decision.AGAIN,
     **dict.fromkeys(
         (
             E.GROUP_AUTHORIZATION_FAILED,
@@ -78,20 +78,20 @@ _COMMIT_OFFSETS: Mapping[int, Verdict] = {
             E.FENCED_MEMBER_EPOCH,
             E.REBALANCE_IN_PROGRESS,
         ),
-        Verdict.ABORTABLE,
+        Decision.ABORTABLE,
     ),
 }
 
-_OWN: Mapping[Request, Mapping[int, Verdict]] = {
-    Request.INIT_PRODUCER_ID: {E.TRANSACTION_ABORTABLE: Verdict.FATAL, E.UNKNOWN_PRODUCER_ID: Verdict.FATAL},
+_OWN: Mapping[Request, Mapping[int, Decision]] = {
+    Request.INIT_PRODUCER_ID: {E.TRANSACTION_ABORTABLE: Decision.FATAL, E.UNKNOWN_PRODUCER_ID: Decision.FATAL},
     Request.ADD_PARTITIONS: _ADD_PARTITIONS,
-    Request.ADD_OFFSETS: {E.GROUP_AUTHORIZATION_FAILED: Verdict.ABORTABLE},
+    Request.ADD_OFFSETS: {E.GROUP_AUTHORIZATION_FAILED: Decision.ABORTABLE},
     Request.COMMIT_OFFSETS: _COMMIT_OFFSETS,
     Request.END: {},
 }
 
 
-def judge(request: Request, code: int) -> Verdict:
+def decide(request: Request, code: int) -> Decision:
     """Return the meaning of an error code. An unlisted code is fatal, or abortable for a partition to be added."""
-    unlisted = Verdict.ABORTABLE if request is Request.ADD_PARTITIONS else Verdict.FATAL
+    unlisted = Decision.ABORTABLE if request is Request.ADD_PARTITIONS else Decision.FATAL
     return _OWN[request].get(code, _ALWAYS.get(code, unlisted))

@@ -33,7 +33,7 @@ pub enum Admission {
 /// The decision on an accepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The connection is counted; [`Room::give_back`] has to be called when it closes.
+    /// The connection is counted; [`ConnectionSlots::give_back`] has to be called when it closes.
     Taken,
     /// Its address has reached its limit on open connections.
     TooMany(usize),
@@ -76,7 +76,7 @@ struct OfAddress {
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
-    came: FxHashMap<Arc<str>, Arrivals>,
+    arrivals: FxHashMap<Arc<str>, Arrivals>,
     of_listener: FxHashMap<Arc<str>, usize>,
     of_address: FxHashMap<IpAddr, usize>,
     rate: ConnectionRate,
@@ -90,7 +90,7 @@ struct Counts {
 
 /// The connection counts and rates, and their limits.
 #[derive(Debug)]
-pub struct Room {
+pub struct ConnectionSlots {
     limits: ArcSwap<ConnectionLimits>,
     counts: Mutex<Counts>,
     /// Whether the acceptor waits for a connection to close.
@@ -98,7 +98,7 @@ pub struct Room {
     wake_up: WakeUp,
 }
 
-impl Room {
+impl ConnectionSlots {
     /// Without connections. Fails when the process has no file descriptor left.
     pub fn new(limits: ConnectionLimits) -> io::Result<Self> {
         Ok(Self {
@@ -129,14 +129,14 @@ impl Room {
     pub fn of_listeners(&self) -> Vec<ListenerCounts> {
         let counts = self.counts.lock();
         let mut found: Vec<_> = counts
-            .came
+            .arrivals
             .iter()
-            .map(|(name, came)| ListenerCounts {
+            .map(|(name, arrivals)| ListenerCounts {
                 name: Arc::clone(name),
                 open: counts.of_listener.get(name).copied().unwrap_or(0),
-                accepted: came.accepted,
-                waited_ms: came.waited_ms,
-                addresses_waited_ms: came.addresses_waited_ms,
+                accepted: arrivals.accepted,
+                waited_ms: arrivals.waited_ms,
+                addresses_waited_ms: arrivals.addresses_waited_ms,
             })
             .collect();
         found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -176,7 +176,7 @@ impl Room {
             let of_address = counts.rate_of_address.entry(address).or_default();
             let wait = of_address.rate.wait_ms(now, limit, limits.windows);
             if wait > 0 {
-                counts.came(listener).addresses_waited_ms += wait;
+                counts.arrivals(listener).addresses_waited_ms += wait;
                 return Entry::TooFast(wait);
             }
             of_address.rate.record(now, limits.windows);
@@ -189,7 +189,7 @@ impl Room {
             return Entry::TooMany(max);
         }
         counts.total += 1;
-        counts.came(listener).accepted += 1;
+        counts.arrivals(listener).accepted += 1;
         *counts.of_listener.entry(Arc::clone(listener)).or_default() += 1;
         *counts.of_address.entry(address).or_default() += 1;
         Entry::Taken
@@ -207,7 +207,7 @@ impl Room {
         }
     }
 
-    /// Requests a wake-up when the next connection closes. The caller checks [`Room::admission`] again afterwards.
+    /// Requests a wake-up when the next connection closes. The caller checks [`ConnectionSlots::admission`] again afterwards.
     pub fn want(&self) {
         self.wanted.store(true, Ordering::SeqCst);
     }
@@ -222,7 +222,7 @@ impl Room {
         self.wake_up.woken();
     }
 
-    /// The descriptor that is readable after [`Room::wake`].
+    /// The descriptor that is readable after [`ConnectionSlots::wake`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake_up.fd()
     }
@@ -254,16 +254,16 @@ impl Counts {
         if wait > 0 { Admission::Later(wait) } else { Admission::Now }
     }
 
-    fn came(&mut self, listener: &Arc<str>) -> &mut Arrivals {
-        self.came.entry(Arc::clone(listener)).or_default()
+    fn arrivals(&mut self, listener: &Arc<str>) -> &mut Arrivals {
+        self.arrivals.entry(Arc::clone(listener)).or_default()
     }
 
     /// Records whether the rate limit blocks the next connection of a listener, and adds up the time of a block that ends.
     fn note_wait(&mut self, listener: &Arc<str>, waits: bool, now: u64) {
-        let came = self.came(listener);
-        let before = came.waits_since;
-        came.waits_since = waits.then_some(now);
-        came.waited_ms += before.map_or(0, |since| now.saturating_sub(since));
+        let arrivals = self.arrivals(listener);
+        let before = arrivals.waits_since;
+        arrivals.waits_since = waits.then_some(now);
+        arrivals.waited_ms += before.map_or(0, |since| now.saturating_sub(since));
         self.waiting = self.waiting + usize::from(waits) - usize::from(before.is_some());
     }
 
@@ -297,5 +297,5 @@ fn leave<K: std::hash::Hash + Eq>(counts: &mut FxHashMap<K, usize>, key: &K) {
 }
 
 #[cfg(test)]
-#[path = "room/tests.rs"]
+#[path = "connection_slots/tests.rs"]
 mod tests;

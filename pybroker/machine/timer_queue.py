@@ -24,7 +24,7 @@ _FEW = 64
 """Heap entries of cancelled timers that are kept before a cleanup is considered."""
 
 
-class Alarm:
+class TimerQueue:
     """Timers by key. Expired timers are passed to `ring`, earliest first."""
 
     def __init__(
