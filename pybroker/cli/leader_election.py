@@ -1,4 +1,4 @@
-"""`pybroker leader-election`: give partitions another leader, with the options and output of kafka-leader-election.
+"""`pybroker leader-election`: elect leaders of partitions, with the options and output of kafka-leader-election.
 
 Owns the form of the partitions file, and the output, which are those of Kafka 4.3's tool. Must not know the protocol:
 it uses Admin, and works with any Kafka.
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-DESCRIPTION = (
-    "Elect leaders of partitions, preferred ones or any. Options and output are those of kafka-leader-election."
-)
+DESCRIPTION = "Elect preferred or unclean leaders of partitions. Options and output are those of kafka-leader-election."
 
 _UNCLEAN = "UNCLEAN"
 
@@ -44,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("PREFERRED", _UNCLEAN),
         help="preferred: elect the first replica; unclean: elect any replica of a leaderless partition",
     )
-    parser.add_argument("--topic", metavar="TOPIC", help="the topic of one partition")
-    parser.add_argument("--partition", type=int, metavar="N", help="the partition, with --topic")
+    parser.add_argument("--topic", metavar="TOPIC", help="topic of the partition, with --partition")
+    parser.add_argument("--partition", type=int, metavar="N", help="partition to elect a leader for, with --topic")
     parser.add_argument("--all-topic-partitions", action="store_true", help="all partitions that need an election")
     parser.add_argument(
         "--path-to-json-file",
         type=Path,
         metavar="FILE",
-        help='partitions: {"partitions": [{"topic": "foo", "partition": 1}, {"topic": "foobar", "partition": 2}]}',
+        help='JSON file, as {"partitions": [{"topic": "foo", "partition": 1}, {"topic": "foobar", "partition": 2}]}',
     )
 
 

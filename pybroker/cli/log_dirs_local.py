@@ -43,7 +43,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
     what.add_argument(
         "--damage",
         action="store_true",
-        help="list the losses that starts have found, and the files that were set aside",
+        help="list losses found at starts of the broker, and files that were set aside",
     )
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the broker's server.properties")
     parser.add_argument(
@@ -52,7 +52,7 @@ def add_local_arguments(parser: argparse.ArgumentParser, what: argparse._Mutuall
     parser.add_argument(
         "--data", type=Path, action="append", default=[], metavar="DIR", help="a log directory, instead of --config"
     )
-    parser.add_argument("--json", action="store_true", help="one line of JSON, and no words before it")
+    parser.add_argument("--json", action="store_true", help="print only one line of JSON")
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -133,7 +133,7 @@ def _print_damage(logs: list[_LogDamage], *, as_json: bool) -> None:
         for name, size in files:
             print(f"set aside: {log / name} ({size} bytes)")
     if not logs:
-        print("no start has found anything missing")
+        print("no start has found damage")
 
 
 def _directories(arguments: argparse.Namespace) -> tuple[list[Path], Path]:

@@ -1,4 +1,4 @@
-"""How the console consumer shows records: by the name of one of Kafka's formatters, and its properties.
+"""The formatters of the console consumer, by the names and properties of Kafka's formatters.
 
 Owns the names, old and new, and the properties of each formatter; text layouts belong to the engine
 (`pybroker.client.text`). Records of internal topics are formatted one by one, as JSON.
@@ -62,7 +62,7 @@ def find_formatter(name: str, properties: Mapping[str, str], *, as_json: bool = 
     }
     if short not in shown:
         known = ", ".join(("Default", "Logging", "NoOp", *shown))
-        raise CommandError(f"--formatter {name}: there is no such formatter; there are {known} and json")
+        raise CommandError(f"--formatter {name}: unknown formatter; expected one of {known} or json")
     return Formatter(show=shown[short])
 
 
@@ -79,7 +79,7 @@ def _layout(style: str, properties: Mapping[str, str], *, logs: bool = False) ->
     known = {f"print.{part}" for part in SHOWN} | set(_TEXT_KEYS)
     known |= {f"{part}.deserializer" for part in ("key", "value", "headers")}
     if unknown := sorted(properties.keys() - known):
-        raise CommandError(f"{unknown[0]}: is no property of the formatter; there are {', '.join(sorted(known))}")
+        raise CommandError(f"{unknown[0]}: not a property of the formatter; expected one of {', '.join(sorted(known))}")
     texts = {key: properties.get(key, _SEPARATORS[key]).encode("utf-8", "surrogateescape") for key in _TEXT_KEYS}
     return RecordFormat(
         style=style,
@@ -102,7 +102,7 @@ def _decoder(name: str | None) -> str | None:
     short = name.removeprefix(_DESERIALIZER).removesuffix("Deserializer")
     by_name = {decoder.lower(): decoder for decoder in DECODERS}
     if short.lower() not in by_name:
-        raise CommandError(f"{name}: there is no such deserializer; there are {', '.join(DECODERS)}")
+        raise CommandError(f"{name}: unknown deserializer; expected one of {', '.join(DECODERS)}")
     return by_name[short.lower()]
 
 

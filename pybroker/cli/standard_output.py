@@ -1,7 +1,7 @@
-"""Standard output that takes nothing any more: the reader of a pipe has gone, or a disk is full.
+"""Standard output that cannot be written any more: the reader of a pipe has closed it, or a disk is full.
 
-Owns the detection, and that the interpreter's own flush at the end of the process stays silent. Must not know the
-output.
+Owns the detection of this state. It also discards later output, so that the interpreter's flush at the end of the
+process reports no second error. Must not know the output.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def is_disk_full(error: OSError) -> bool:
 
 
 def has_failed() -> bool:
-    """Return whether standard output is known to fail.
+    """Return whether standard output cannot be written. Writes the buffered output.
 
-    With a buffer, writing it fails again. Without one, only the loss of a reader can be detected.
+    After a failed write the text is still in the buffer, so this write fails too. Unbuffered output has no such text:
+    only a closed pipe or socket is detected.
     """
     try:
         flush()
@@ -63,7 +64,7 @@ def abandon() -> None:
 
 
 def has_lost_its_reader() -> bool:
-    """Return whether it is a pipe or a socket whose other end is closed."""
+    """Return whether standard output is a pipe or a socket whose other end is closed."""
     poll = select.poll()
     try:
         poll.register(sys.stdout.fileno(), select.POLLOUT)

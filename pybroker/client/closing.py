@@ -35,7 +35,7 @@ class Closing(ABC):
         self._leave(error)
 
     def _leave(self, _error: BaseException | None) -> None:
-        """Close at the end of a block, with the error that ends it or None."""
+        """Close the client at the end of a block. `_error` is the exception that ends the block, or None."""
         self.close()
 
 
@@ -45,7 +45,7 @@ class AsyncClosing(ABC):
     __slots__ = ()
 
     def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
-        """As `Closing`."""
+        """Create the client, and register it as a client of this process."""
         self = super().__new__(cls)
         register(self)
         return self
@@ -63,5 +63,5 @@ class AsyncClosing(ABC):
         await self._leave_async(error)
 
     async def _leave_async(self, _error: BaseException | None) -> None:
-        """As `Closing._leave`."""
+        """Close the client at the end of a block. `_error` is the exception that ends the block, or None."""
         await self.close()

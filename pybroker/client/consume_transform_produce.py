@@ -97,8 +97,8 @@ class ConsumeTransformProduce(Closing):
     def step(self, timeout_s: float = 1.0) -> int:
         """Poll once, and commit the output and the offsets. Returns the number of committed input records.
 
-        Returns 0 without records, and after a failed transaction: it is aborted, and the next step reads its records
-        again. This includes the loss of partitions to another member of the group.
+        Returns 0 if no records have arrived, and after a failed transaction. A failed transaction is aborted, and the
+        next step reads its records again. The loss of partitions to another member also fails the transaction.
 
         Raises the exception of `transform` after an abort; ProducerFencedError where another producer uses the
         `transactional_id` repeatedly; other TransactionFatalError (for example, a missing ACL); and as
@@ -173,7 +173,7 @@ class ConsumeTransformProduce(Closing):
         self._producer = self._open_producer()
 
     def _rewind(self, records: Sequence[Record]) -> None:
-        """Seek to the committed offsets of the group; without one, to the first of these records."""
+        """Seek each partition of these records to its committed offset; if it has none, to its first record."""
         firsts: dict[TopicPartition, int] = {}
         for record in records:
             firsts.setdefault(TopicPartition(record.topic, record.partition), record.offset)

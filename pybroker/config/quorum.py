@@ -32,7 +32,7 @@ class QuorumVoter(NamedTuple):
 
 
 def parse_voters(entries: tuple[str, ...]) -> tuple[QuorumVoter, ...]:
-    """Return the voters sorted by id, the last of a duplicate id. Raises ConfigError."""
+    """Return the voters sorted by id. If entries have the same id, the last one is used. Raises ConfigError."""
     voters = {}
     for entry in entries:
         voter = parse_voter(entry)

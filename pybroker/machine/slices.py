@@ -34,10 +34,10 @@ class Watch(Protocol):
     """Measures the time of work that runs in slices."""
 
     def begin(self) -> None:
-        """A slice begins. Does nothing if the work is already being timed."""
+        """Start timing: a slice of the work begins. Does nothing if the work is already timed."""
 
     def pause(self) -> None:
-        """The slice ends. Does nothing if the work has ended."""
+        """Stop timing: the slice of the work ends. Does nothing if the work has ended."""
 
 
 WATCH: ContextVar[Watch | None] = ContextVar("WATCH", default=None)

@@ -25,7 +25,7 @@ class Prepared(Protocol):
     def complete(self, response: Any) -> Any:
         """Return the complete response.
 
-        `response` is the controller's to the rest, None if there was none to forward.
+        `response` is the controller's response to the forwarded `request`; None if nothing was forwarded.
         """
 
 
@@ -53,7 +53,7 @@ class Api(Protocol):
         """Whether the active controller handles the API, so that other nodes forward its requests."""
 
     def prepare(self, request: Any, context: Any) -> Prepared | None:
-        """Return the part of a request to be forwarded; None to forward it whole."""
+        """Handle a part of the request here, and return what to forward. Return None to forward the whole request."""
 
     def handle(self, request: Any, context: Any) -> Any:
         """Return the response, ready-made bytes for it, or an awaitable of either."""

@@ -322,7 +322,7 @@ def _survey(states: PartitionStates, max_topics: int) -> _Survey:
 
 
 def _of_logs(states: PartitionStates, position: int, end: int) -> Iterator[Sample]:
-    """Yield the samples of one column, for the first `end` replicas."""
+    """Yield the value at index `position` of the first `end` replicas' rows, labelled with topic and partition."""
     return (Sample(row[position], (row[0], str(row[1]))) for row in _sliced(states.rows, end))
 
 
@@ -342,7 +342,7 @@ def _of_flushes() -> Iterator[Family]:
 
 
 def of_cleaner(maintenance: Maintenance) -> Iterator[Family]:
-    """Yield the metrics of the log cleaner; none while it does not run."""
+    """Yield the metrics of the log cleaner; none while the cleaner does not run."""
     counts = maintenance.cleaner_counts
     if counts is None:
         return

@@ -1,6 +1,6 @@
 """Selectors: where a request names the resources that it is about.
 
-Owns how a selector is followed from a request inward. A selector consists of fields of the request's classes:
+Owns how a selector reads values from a request. A selector consists of fields of the request's classes:
 
     select(CreateTopicsRequest.topics, CreatableTopic.name)
     select(FindCoordinatorRequest.coordinator_keys)
@@ -47,7 +47,7 @@ class Step(msgspec.Struct, frozen=True):
     where: Where | None
 
     def follow(self, values: Sequence[Any]) -> list[Any]:
-        """Return what the field of these messages holds, the elements of a list one by one."""
+        """Return the field's values in these messages that meet the condition. A list yields its elements."""
         found = list(values)
         if self.field is not None:
             found = [getattr(value, self.field.name) for value in values]
@@ -57,7 +57,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """The way from a request to the names of resources, or to topic ids."""
+    """The path from a request to the names of resources, or to topic ids."""
 
     parts: tuple[MemberDescriptorType | Where, ...]
 
@@ -77,7 +77,7 @@ class Selector(msgspec.Struct, frozen=True):
         return all(step.field is None or version in step.field.versions for step in self.steps)
 
     def follow(self, request: Struct) -> list[Any]:
-        """Return the values that a request has there; a null array has none."""
+        """Return the values in a request that this selector names. A null array has no values."""
         values: list[Any] = [request]
         for step in self.steps:
             values = step.follow(values)
@@ -89,14 +89,14 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def where(field: object, value: int) -> Where:
-    """Return the condition that a field of a message has a value. Raises TypeError for what is no field."""
+    """Return the condition that a field of a message has a value. Raises TypeError if `field` is not a field."""
     return Where(_checked(field), value)
 
 
 def select(*parts: object) -> Selector:
     """Return the selector of these fields and conditions, from the request inward.
 
-    A field is an attribute of a message's class. Raises TypeError for what is no field.
+    A field is an attribute of a message's class. Raises TypeError for a part that is not a field.
     """
     return Selector(tuple(part if isinstance(part, Where) else _checked(part) for part in parts))
 
@@ -109,7 +109,7 @@ def _checked(part: object) -> MemberDescriptorType:
 
 @cache
 def _steps(selector: Selector) -> tuple[Step, ...]:
-    """Read the declarations of the fields. A start does not: it takes a third of a millisecond for each class."""
+    """Read the declarations of the fields, at first use: this takes a third of a millisecond for each class."""
     steps: list[Step] = []
     container: type[Struct] | None = selector.request_type
     for part in selector.parts:

@@ -262,7 +262,7 @@ def test_files_that_are_not_there_or_cannot_be_read_are_named(
     status, line = ended(capsys, ingest.JOB, *where, "json", "--source", tmp_path, "--schema", "id INT")
     assert status == 1
     assert line.endswith(
-        "a.json, line 1: column 'id' is 'x', and the schema says INT; give --dead-letter-topic to go on past such rows"
+        "a.json, line 1: column 'id' is 'x', and the schema says INT; give --dead-letter-topic to skip such rows"
     )
     status, line = ended(capsys, ingest.JOB, *where, "json", "--source", tmp_path, "--schema", "id INTT")
     assert (status, line) == (

@@ -1,4 +1,4 @@
-//! What a leader answers to a follower's Fetch: the follower takes it into a log, or leaves the log as it was.
+//! A leader's response to a follower's Fetch. The follower appends its records to the log, or leaves the log unchanged.
 
 #[path = "../../storage/tests/it/log_fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
@@ -18,7 +18,7 @@ use pybroker_wire::frame::RESPONSE_BODY;
 use pybroker_wire::{ErrorCode, TopicRef};
 
 const TOPIC_ID: [u8; 16] = [7; 16];
-/// Numbers in front of the bytes that are taken for records.
+/// Number of input bytes that become the response's numeric fields. The following bytes become its records.
 const NUMBERS: usize = 8;
 
 struct Silent;
@@ -27,7 +27,7 @@ impl FollowerListener for Silent {
     fn wake(&mut self, _waiter: Waiter) {}
 
     fn log_failed(&mut self, _partition: &Partition, error: &str) {
-        panic!("an answer made the log fail: {error}");
+        panic!("a response made the log fail: {error}");
     }
 
     fn exhausted(&mut self, _error: &str) {}
@@ -37,13 +37,13 @@ impl FollowerListener for Silent {
     fn notice(&mut self, _partition: &Partition, _notice: &FollowerNotice) {}
 }
 
-/// Gives a follower the bytes as an answer, and then as the records of an answer.
+/// Passes the bytes to a follower as a Fetch response, and then as the numbers and records of a Fetch response.
 pub fn decode(bytes: &[u8]) {
     let root = quick_directory();
     let how = OpenLog { clean_shutdown: true, recovery_point: 0, log_start_offset: 0, high_watermark: 0, now_ms: NOW };
     let (log, _) = Log::open(&root.path().join("t-0"), config(), how).expect("an empty log");
     let partition = Arc::new(Partition::new("t".into(), 0, TOPIC_ID, root.path().to_path_buf(), log, 0));
-    // Records of an epoch that its leader has, too: there is something to cut.
+    // Records of an epoch that the leader has, too: so the follower may have to truncate them.
     let (mut records, _) = build(&[20, 20], 0, (7, 0, 0), Compression::None);
     partition.log().begin_epoch(1).expect("the first epoch");
     partition.log().append(&mut records, 1, NOW).expect("valid records");
@@ -71,7 +71,7 @@ fn settings() -> FetcherSettings {
     }
 }
 
-/// An answer for the partition: the first bytes are its numbers, the rest its records.
+/// Builds a response for the partition: the first bytes are its numeric fields, the rest its records.
 fn respond(bytes: &[u8]) -> Vec<u8> {
     let (numbers, records) = bytes.split_at(NUMBERS.min(bytes.len()));
     let number = |at: usize| i64::from(numbers.get(at).copied().unwrap_or(0).cast_signed());
@@ -99,7 +99,7 @@ fn respond(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The log is one: its offsets are in order, and what it has can be read.
+/// Checks that the offsets of the log are in order, and that every batch in it can be read.
 fn check(partition: &Partition) {
     let (start, end) = (partition.log().log_start_offset(), partition.log().log_end_offset());
     assert!(0 <= start && start <= end, "{start} to {end}");

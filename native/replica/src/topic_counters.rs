@@ -34,11 +34,11 @@ pub struct TopicCounts {
     pub records_in: u64,
     /// Known partitions in Produce requests.
     pub produces: u64,
-    /// Those that failed with an unexpected error, not with a usual client error.
+    /// The `produces` that failed with an unexpected error, not with a usual client error.
     pub failed_produces: u64,
     /// Partition reads of Fetch requests. A delayed fetch is counted again.
     pub fetches: u64,
-    /// Those that failed with an unexpected error, not with a usual client error.
+    /// The `fetches` that failed with an unexpected error, not with a usual client error.
     pub failed_fetches: u64,
 }
 

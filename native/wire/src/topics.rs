@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::primitives::{Malformed, Reader, Writer};
 
-/// A topic's id (KIP-516): 16 bytes; all zero for none.
+/// A topic's id (KIP-516): 16 bytes; all zero for "no id".
 pub type TopicId = [u8; 16];
 
 /// The topic id for "no id".
@@ -18,7 +18,7 @@ pub enum TopicRef {
 }
 
 impl TopicRef {
-    /// Returns whether it is the topic with this name.
+    /// Returns whether this reference is by name, and the name is `topic`.
     pub fn is_named(&self, topic: &str) -> bool {
         matches!(self, Self::Name(name) if **name == *topic)
     }

@@ -33,7 +33,7 @@ from pybroker.client.settings import AdminSettings, ConsumerSettings, FetcherSet
 _TICK_S = 0.1
 
 Count = Callable[[float], tuple[int, int] | None]
-"""Waits at most so many seconds, and returns (records, bytes of keys and values), or None."""
+"""Waits for records, at most for the given seconds. Returns (records, bytes of keys and values), or None."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="Maximum time between returned records (default: 10000).",
     )
     add("--reporting-interval", type=int, default=5000, metavar="MS", help="Interval of progress info (default: 5000).")
-    add("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", metavar="FORMAT", help="As java.text.SimpleDateFormat.")
+    add(
+        "--date-format",
+        default="yyyy-MM-dd HH:mm:ss:SSS",
+        metavar="FORMAT",
+        help="Format of the times in the output, with the syntax of java.text.SimpleDateFormat.",
+    )
     add("--hide-header", action="store_true", help="Skips printing the header for the stats.")
     add_json_option(parser)
 
@@ -144,7 +149,10 @@ def main(options: argparse.Namespace) -> int:
 
 
 def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
-    """Return the number of records to read, and the word for them in the option's name. Raises ToolError."""
+    """Return the number of records to read, and "records" or "messages", after the option that was given.
+
+    Checks the other options too. Raises ToolError.
+    """
     if (options.num_records is None) == (options.messages is None):
         raise ToolError("Exactly one of --num-records and --messages (deprecated) must be given.")
     if (options.topic is None) == (options.include is None):
@@ -162,7 +170,7 @@ def read_wanted(options: argparse.Namespace) -> tuple[int, str]:
 
 
 def read_properties(options: argparse.Namespace) -> dict[str, str]:
-    """Return the fetcher's properties: options override those of the command line, and these a file's."""
+    """Return the fetcher's properties. Options override --command-property, which overrides the properties files."""
     return {
         "client.id": "perf-consumer-client",
         **read_config_file(options.consumer_config),
@@ -179,7 +187,10 @@ def read_properties(options: argparse.Namespace) -> dict[str, str]:
 def open_reader(
     options: argparse.Namespace, properties: dict[str, str], progress: Progress
 ) -> Iterator[tuple[Count, Callable[[], list[MetricValue]]]]:
-    """Yield a function that counts the records of a group's or of all partitions, and one that returns metrics."""
+    """Yield a function that counts arrived records, and a function that returns metrics.
+
+    With `--group` records of the group's assigned partitions are read, otherwise those of all partitions.
+    """
     if options.group is not None:
         with Consumer(options.bootstrap_server, {**properties, "group.id": options.group}) as consumer:
             pattern = None if options.include is None else re.compile(options.include)

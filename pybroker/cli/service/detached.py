@@ -1,4 +1,4 @@
-"""A process without a terminal, and the pipe by which it reports to the command that started it how its start went.
+"""A process without a terminal, and the pipe on which it reports the result of its start to the command.
 
 Owns the two forks: a child in a session of its own, and a grandchild that is no session leader, so that it cannot
 acquire a terminal. Must not know the program. It must be called before threads start.
@@ -47,8 +47,8 @@ class Reporter:
 def detach(output: Path) -> Reporter | str:
     """Continue in a process without a terminal, whose standard output and error are appended to the file `output`.
 
-    Returns the reporter in that process. In the calling process it returns the line to print, once the other has
-    reported it, or raises CommandError after a failed start, or where the file cannot be opened.
+    Returns the reporter in that process. In the calling process it waits for the report, and returns the line to print.
+    There it raises CommandError after a failed start, or if the file cannot be opened.
     """
     try:
         file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -79,7 +79,7 @@ def _outcome(pipe: int, output: Path) -> str:
     with os.fdopen(pipe, "rb") as reported:
         text = reported.read(_MOST_BYTES)
     if not text:
-        raise CommandError(f"the broker ended before it was ready: {output} may say why")
+        raise CommandError(f"the broker ended before it was ready: the reason may be in {output}")
     outcome = msgspec.json.decode(text)
     if "failed" in outcome:
         raise CommandError(outcome["failed"])

@@ -35,7 +35,7 @@ def make_native(settings: FetcherSettings) -> native.Fetcher:
 def starts_of(
     partitions: Mapping[TopicPartition, int | None] | Sequence[TopicPartition], settings: FetcherSettings
 ) -> list[tuple[str, int, int]]:
-    """Return partitions as the engine takes them. Those without an offset start as `auto.offset.reset` defines.
+    """Return (topic, partition, start offset) for the engine; `auto.offset.reset` defines missing start offsets.
 
     Raises SettingError with `auto.offset.reset=none`.
     """
@@ -100,7 +100,7 @@ class _Assigned:
         return consumer_values(self.metrics(), self.partition_metrics(), self.settings.client_id)
 
     def _hand_out(self, limit: int | None) -> list[Record]:
-        """Return records that were taken before; none when none are left."""
+        """Return at most `limit` records (default: `max.poll.records`) that were taken but not returned yet."""
         rest = self._rest
         records = [] if rest is None else rest.take(self.settings.max_poll_records if limit is None else limit)
         if rest is not None and not len(rest):

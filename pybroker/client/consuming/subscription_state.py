@@ -44,9 +44,9 @@ class SubscriptionState:
         self._rest: native.Received | None = None
         """Records of one partition, taken from the fetcher; None when none are left."""
         self._ahead: deque[native.Record[Any, Any]] = deque()
-        """Records that iteration returns one by one, all of them before `_rest`."""
+        """Records that iteration returns one by one. They are returned before `_rest`."""
         self._given: native.Record[Any, Any] | None = None
-        """The last record that iteration returned; valid while `_ahead` has others."""
+        """The last record that iteration returned; valid while `_ahead` is not empty."""
         self._reader: native.ColumnReader | None = None
         """The engine's reader of columns, after the first `take_columns`."""
         self._columns_left: tuple[TopicPartition, int] | None = None
@@ -138,7 +138,7 @@ class SubscriptionState:
         return {p: OffsetAndMetadata(at, leader_epoch=self._epoch(p)) for p, at in found if at is not None}
 
     def take(self, most: int) -> list[native.Record[Any, Any]]:
-        """Return at most that many of the records that have arrived. Raises the fetcher's error."""
+        """Return at most `most` of the records that have arrived. Raises the fetcher's error."""
         self._check_columns_left()
         if self._ahead:
             return [self._ahead.popleft() for _ in range(min(most, len(self._ahead)))]
@@ -168,7 +168,7 @@ class SubscriptionState:
         return records
 
     def take_rest(self, most: int) -> list[native.Record[Any, Any]]:
-        """Return at most that many of the records that were taken before. Raises DeserializationError."""
+        """Return at most `most` of the records that were taken but not returned. Raises DeserializationError."""
         if self._ahead:
             return self.take(most)
         rest = self._rest
@@ -187,9 +187,9 @@ class SubscriptionState:
         return records
 
     def format(self, layout: native.RecordFormat, most: int, max_bytes: int) -> native.FormattedRecords | None:
-        """Return at most that many records of one partition as text; None where none have arrived.
+        """Return at most `most` records of one partition as text; None if no records have arrived.
 
-        Raises the fetcher's error, and ClientError while iteration has records ready.
+        Raises the fetcher's error, and ClientError while records that iteration has buffered are not returned.
         """
         if self._ahead:
             raise ClientError("records buffered for iteration cannot be written as text: iterate, or format")
@@ -215,9 +215,9 @@ class SubscriptionState:
         return formatted
 
     def take_columns(self, names: list[str], max_rows: int, max_bytes: int) -> RecordColumns | None:
-        """Return the next records of one partition as columns; None where none have arrived.
+        """Return the next records of one partition as columns; None if no records have arrived.
 
-        Raises the fetcher's error, and ClientError while records of a response are ready.
+        Raises the fetcher's error, and ClientError while records that were taken as records are not returned.
         """
         if self._ahead or self._rest is not None:
             raise ClientError("records buffered for poll cannot be read as columns: poll until none is left")
@@ -247,9 +247,9 @@ class SubscriptionState:
             raise ClientError("rows buffered for take_columns cannot be read as records: call take_columns, or seek")
 
     def take_ahead(self, most: int) -> bool:
-        """Prepare at most that many records for `next_ahead`.
+        """Prepare at most `most` records for `next_ahead`.
 
-        Returns whether there are any. Raises the fetcher's error.
+        Returns whether a record is ready. Raises the fetcher's error.
         """
         if not self._ahead:
             self._given = None
@@ -265,7 +265,7 @@ class SubscriptionState:
         return record
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
-        """Count all that has arrived, as (records, bytes of keys and values), without Python objects."""
+        """Count all arrived records, as (records, bytes of keys and values), without creating Python objects."""
         self._check_columns_left()
         records, size = 0, 0
         while True:
@@ -295,7 +295,7 @@ class SubscriptionState:
         return state.epoch if epoch < 0 else epoch
 
     def _look_up(self, new_leader: NewLeaderError) -> None:
-        """Have the position validated before more is read. All records before it have been taken."""
+        """Stop reading a partition until its position is validated. All records before the position have been taken."""
         partition = TopicPartition(*new_leader.partition)
         at = self.position(partition) if partition in self._positions else None
         if at is not None:
@@ -309,7 +309,7 @@ class SubscriptionState:
         state.begun, state.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
-        """Have the records of a partition that were taken but not returned read again."""
+        """Read again the records of a partition that were taken but not returned."""
         if (taken := self._first_taken(partition)) is not None:
             self._fetcher.seek(partition.topic, partition.partition, taken)
             self._forget_taken(partition)
@@ -325,7 +325,7 @@ class SubscriptionState:
         return None if rest is None else rest.next_offset
 
     def _rest_of(self, partition: TopicPartition) -> native.Received | None:
-        """Return the records of a partition that were taken and follow those of iteration."""
+        """Return the taken records of a partition that follow the records buffered for iteration; None without any."""
         rest = self._rest
         if rest is None or (rest.topic, rest.partition) != (partition.topic, partition.partition):
             return None

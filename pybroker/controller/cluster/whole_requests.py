@@ -1,7 +1,7 @@
 """Totals of a request that is split into several events.
 
-Computed from requests: how often each topic is named, and the number of partitions to create. It is computed once for a
-request and passed to the machine with each of its events, which may reject the event because of it.
+The totals are: how often the request names each topic, and the number of partitions to create. They are computed once
+for a request and passed to the controller's state machine with each event. It may reject an event because of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def whole_creation(topics: Sequence[NewTopic], num_partitions: int) -> WholeRequest:
-    """Return the totals of a request for new topics; `num_partitions` replaces a count of -1."""
+    """Return how often a request for new topics names each topic, and the number of their partitions.
+
+    `num_partitions` replaces a count of -1.
+    """
     wanted = (
         len(topic.assignments) or (num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0))
         for topic in topics
@@ -28,12 +31,12 @@ def whole_creation(topics: Sequence[NewTopic], num_partitions: int) -> WholeRequ
 
 
 def whole_enlargement(topics: Sequence[MorePartitions], image: MetadataImage) -> WholeRequest:
-    """Return the totals of a request that adds partitions to existing topics."""
+    """Return how often a request to add partitions names each topic, and the number of added partitions."""
     known = image.topics.by_name
     more = (max(topic.count - len(known[topic.name].partitions), 0) for topic in topics if topic.name in known)
     return WholeRequest(Counter(topic.name for topic in topics), sum(more))
 
 
 def whole_deletion(topics: Sequence[str | bytes]) -> WholeRequest:
-    """Return the totals of a request to delete topics, by name or by id."""
+    """Return how often a request to delete topics names each topic, by name or by id. No partitions are created."""
     return WholeRequest(Counter(topics), 0)

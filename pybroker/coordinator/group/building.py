@@ -1,6 +1,6 @@
 """Builds the group coordinator of a broker from its configuration.
 
-Must not know how it coordinates.
+Must not know how groups are coordinated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def build_coordinator(
 ) -> GroupCoordinator:
     """Return a coordinator without partitions.
 
-    `find` returns the replica of a topic's partition that is open here, `open_log` the log of this replica.
+    `find` returns this broker's open replica of a partition, or None. `open_log` returns the log of that replica.
     `commits` is shared by all coordinators of the data plane.
     """
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pybroker.coordinator.transaction")
 
 NO_NODE = -1
-"""The node id of a coordinator that needs a request for every partition."""
+"""Node id of a coordinator that sends requests for all partitions, also for those that its own broker leads."""
 MAX_PARTITIONS = 2_000
 """Maximum number of partitions in a request: a leader writes that many markers in a few milliseconds."""
 MAX_OWN = 200
@@ -150,7 +150,8 @@ class TransactionMarkers:
         self._in_progress: set[int] = set()
         # Markers for partitions that this broker leads, to be appended in the next iteration of the loop.
         self._here: dict[_Ending, set[Partition]] = {}
-        # Failed markers, or without a leader. Invariant: not empty, or a completion to retry, exactly with a timer.
+        # Markers to retry: failed, or of a partition without a leader. A transaction without partitions in here retries
+        # its completion. Invariant: while this is not empty, a timer is set.
         self._waiting: dict[_Ending, set[Partition]] = {}
         self._again: Cancellable | None = None
         self._flush_due = False
@@ -158,14 +159,17 @@ class TransactionMarkers:
     # ------------------------------------------------------------------------------------------- as a ShardObserver
 
     def unfinished(self, machine: TransactionMachine) -> Sequence[TransactionRecord]:
-        """Return the prepared transactions of a loaded machine: no other broker sends their markers."""
+        """Return the prepared transactions of a `__transaction_state` partition that was just loaded.
+
+        Only this broker sends their markers from now on.
+        """
         known = machine.state.transactions
         return [TransactionRecord(one, metadata) for one, metadata in known.items() if metadata.is_prepared]
 
     def committed(self, partition: int, leader_epoch: int, records: Sequence[TransactionRecord]) -> None:
         """Start sending the markers of prepared transactions.
 
-        They are sent in the next iteration of the loop, after the replies, when the records are applied.
+        The markers are sent in the next iteration of the loop: the records are applied then, and the replies are sent.
         """
         for record in records:
             if record.metadata is not None and record.metadata.is_prepared:
@@ -189,7 +193,7 @@ class TransactionMarkers:
             self._soon(self._try_again)
 
     def without_marker(self, partition: int, transactional_id: str) -> frozenset[Partition] | None:
-        """Return the partitions of a prepared transaction that still need its marker; None if it is unknown."""
+        """Return the partitions without the marker of a prepared transaction; None for an unknown transaction."""
         ending = self._endings.get(partition, {}).get(transactional_id)
         return None if ending is None else frozenset(ending.left)
 
@@ -306,7 +310,7 @@ class TransactionMarkers:
         reply.on_complete(lambda response, error: self._responded(broker, sent, response, error))
 
     def _take(self, broker: int) -> dict[_Ending, set[Partition]]:
-        """Take the markers of one request; no producer is in it twice, as results are by producer."""
+        """Remove and return the markers of the next request. It has each producer once: results are by producer."""
         queue = self._queued.get(broker, {})
         taken: dict[_Ending, set[Partition]] = {}
         producers: set[int] = set()

@@ -42,10 +42,10 @@ class Interval:
         return LatencyHistogram(self.histogram or None)
 
     def to_message(self) -> dict[str, Any]:
-        """Return a form for JSON."""
+        """Return a dictionary that can be encoded as JSON; the histogram is base64 text."""
         return {**asdict(self), "histogram": base64.b64encode(self.histogram).decode()}
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Self:
-        """Build it from the result of `to_message`."""
+        """Build an interval from the result of `to_message`."""
         return cls(**{**message, "histogram": base64.b64decode(message["histogram"])})

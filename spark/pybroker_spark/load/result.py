@@ -32,7 +32,7 @@ class Total:
 
 
 def total(intervals: Sequence[Interval], seconds: float) -> Total:
-    """Return the sum of these rows, over so many seconds."""
+    """Return the sum of these intervals. `seconds` is the duration that the sum covers."""
     latencies = LatencyHistogram()
     for row in intervals:
         if row.histogram:
@@ -50,7 +50,7 @@ def total(intervals: Sequence[Interval], seconds: float) -> Total:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A producer's counts of a partition: without failures, sequences 0 to `acknowledged` - 1 are in the log."""
+    """A producer's record counts for a partition. If none failed, sequences 0 to `acknowledged` - 1 are in the log."""
 
     producer: int
     """The producer number in stamps."""
@@ -60,7 +60,7 @@ class Acknowledged:
     acknowledged: int
     failed: int
     complete: bool
-    """Whether the producer ended by itself. A lost one may have had more records acknowledged than it could report."""
+    """Whether the producer finished its load. A lost producer may have more acknowledged records than it reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Result:
         return cls(board.plan, clients, intervals, started_at, dict(board.clock_differences_s), reason)
 
     def is_whole(self) -> bool:
-        """Whether every client ended by itself, and no record failed."""
+        """Return whether every client finished its load, and no record of a producer failed."""
         return all(c.state == DONE for c in self.clients) and not any(
             row.failed for row in self.intervals if row.role == "producer"
         )
@@ -109,7 +109,7 @@ class Result:
         return total(self.rows(role), max((c.end_s for c in self.of_role(role)), default=0.0))
 
     def steady(self, role: str) -> Total:
-        """Return the sums without the warm-up: from the time at which the first client ended it."""
+        """Return the sums without the warm-up: from the time at which the first client ended its warm-up."""
         clients = [c for c in self.of_role(role) if c.steady_s is not None]
         begin = min((c.steady_s for c in clients if c.steady_s is not None), default=0.0)
         end = max((c.end_s for c in clients), default=begin)

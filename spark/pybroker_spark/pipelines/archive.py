@@ -67,7 +67,7 @@ def rows(read: DataFrame, folders: tuple[str, ...] = ("topic", "date"), *, refus
 
 def _refused(error: Column) -> Column:
     where = sf.format_string("topic '%s', partition %d, offset %d", "topic", "partition", "offset")
-    hint = sf.lit("; give --dead-letter-topic to go on past such records")
+    hint = sf.lit("; give --dead-letter-topic to skip such records")
     return sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))
 
 
@@ -91,9 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"folders: some of {', '.join(FOLDERS)}, separated by commas (default: topic,date)",
     )
     parser.add_argument(
-        "--values", choices=VALUES, default="binary", help="what becomes of values (default: binary, as they are)"
+        "--values", choices=VALUES, default="binary", help="type of the column value (default: binary, unchanged)"
     )
-    parser.add_argument("--schema", metavar="DDL", help="with --values json: as 'id INT, name STRING'")
+    parser.add_argument(
+        "--schema", metavar="DDL", help="schema of the values with --values json, as 'id INT, name STRING'"
+    )
     topics.add_dead_letters(parser)
     topics.add_creation(parser)
     streams.add_arguments(parser)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME: Final = "ingest"
-DESCRIPTION = "Send the rows of files to a topic, and what cannot be read to a dead-letter topic."
+DESCRIPTION = "Send the rows of files to a topic, and invalid rows to a dead-letter topic."
 
 MAX_REQUEST_SIZE: Final = 1_048_576
 """Kafka's default of `max.request.size`."""
@@ -140,31 +140,46 @@ _PARTS: Final[dict[str, Callable[[columns.Node, str, str], Column]]] = {
 def _refused(error: Column) -> Column:
     where = sf.concat(sf.col("file"), sf.lit(", line "), sf.col("line"))
     where = sf.when(sf.col("block") > 0, sf.concat(where, sf.lit(" from byte "), sf.col("block"))).otherwise(where)
-    hint = sf.lit("; give --dead-letter-topic to go on past such rows")
+    hint = sf.lit("; give --dead-letter-topic to skip such rows")
     return sf.raise_error(sf.concat(where, sf.lit(": "), error, hint))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--source", required=True, metavar="PATH", help="a file, a directory or a pattern of them")
-    parser.add_argument("--format", choices=file_rows.FORMATS, required=True, help="what the files are")
-    parser.add_argument("--schema", metavar="DDL", help="as 'id INT, name STRING'; inferred from the files if left out")
+    parser.add_argument(
+        "--source", required=True, metavar="PATH", help="a file, a directory, or a pattern of file names"
+    )
+    parser.add_argument("--format", choices=file_rows.FORMATS, required=True, help="format of the files")
+    parser.add_argument(
+        "--schema",
+        metavar="DDL",
+        help="schema of the rows, as 'id INT, name STRING' (default: inferred from the files)",
+    )
     parser.add_argument("--header", action="store_true", help="the first line of each CSV file names the columns")
     parser.add_argument(
-        "--option", action="append", default=[], type=kinds.pair, metavar="K=V", help="as sep=; for Spark's reader"
+        "--option",
+        action="append",
+        default=[],
+        type=kinds.pair,
+        metavar="K=V",
+        help="option of Spark's reader, as sep=;",
     )
     parser.add_argument(
-        "--key", metavar="COLUMN", help="column that becomes the records' key; user.id is a field of one"
+        "--key", metavar="COLUMN", help="column that becomes the records' key; user.id is the field id of column user"
     )
     parser.add_argument(
-        "--timestamp", metavar="COLUMN", help="column that becomes their time; numbers are milliseconds"
+        "--timestamp", metavar="COLUMN", help="column that becomes the records' timestamp; numbers are milliseconds"
     )
     parser.add_argument("--partition", metavar="COLUMN", help="column with the number of the partition")
-    parser.add_argument("--headers", metavar="COLUMN", help="column that becomes their headers: a map or a struct")
+    parser.add_argument(
+        "--headers", metavar="COLUMN", help="column that becomes the records' headers: a map or a struct"
+    )
     topics.add_target(parser)
     topics.add_dead_letters(parser)
-    parser.add_argument("--checkpoint", metavar="DIR", help="makes it a stream that knows which files it has read")
-    parser.add_argument("--max-files-per-trigger", type=kinds.count, metavar="N", help="files in a micro-batch")
+    parser.add_argument("--checkpoint", metavar="DIR", help="run as a stream; DIR records which files were read")
+    parser.add_argument(
+        "--max-files-per-trigger", type=kinds.count, metavar="N", help="maximum number of files in a micro-batch"
+    )
     streams.add_trigger(parser)
 
 

@@ -71,7 +71,7 @@ class Place:
         return (self.earlier[0].producer_id, self.earlier[0].epoch) if self.earlier else None
 
     def marks(self) -> dict[str, TopicMark]:
-        """Return the first mark of each topic that an earlier attempt may have written to."""
+        """Return the first `TopicMark` of each topic to which an earlier attempt may have written."""
         marks: dict[str, TopicMark] = {}
         for entry in self.earlier:
             for topic, mark in entry.topics.items():
@@ -127,4 +127,6 @@ def parse_entry(data: bytes | None) -> Entry:
         producer_id, epoch = value["producer"]
         return Begun(int(value["begun"]), int(value["task"]), int(producer_id), int(epoch), marks)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise LedgerError(f"{data!r} is no entry of a sink's ledger that this version reads: {error!r}") from None
+        raise LedgerError(
+            f"{data!r} is not an entry of a sink's ledger that this version can read: {error!r}"
+        ) from None

@@ -35,7 +35,7 @@ class OffsetRange:
 def split(
     ranges: Sequence[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Split ranges into the pieces that tasks read; empty ones are dropped.
+    """Split ranges into the pieces that tasks read, one task a piece. Empty pieces are omitted.
 
     Without `min_partitions` and `max_records` one task reads one partition of a topic.
     """
@@ -61,7 +61,7 @@ def _parts(size: int, total: int, wanted: int) -> int:
 
 
 def _cut(one: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Split into equal pieces; the last ones are larger where the size does not divide evenly."""
+    """Split a range into `parts` equal pieces. If the size does not divide evenly, the last pieces are larger."""
     pieces, start, remaining = [], one.start, one.size
     for part in range(parts):
         size = remaining // (parts - part)
@@ -80,7 +80,7 @@ def limit_rows(limit: int, start: Offsets, end: Offsets) -> Offsets:
 
 
 def limit_shares(limit: float, start: Offsets, end: Offsets, row_cost: Mapping[TopicPartition, float]) -> Offsets:
-    """As `limit_rows`, where a record of a partition uses `row_cost` (1 by default) of the limit."""
+    """Do the same as `limit_rows`, where a record of a partition uses `row_cost` (default 1) of the limit."""
     waiting = {partition: last - start[partition] for partition, last in end.items() if last > start[partition]}
     total = sum(size * row_cost.get(partition, 1.0) for partition, size in waiting.items())
     if total <= limit:

@@ -126,9 +126,9 @@ def test_it_ends_when_nothing_comes(broker: Broker, capfd: pytest.CaptureFixture
             ["--topic", "orders", "--partition", "0", "--offset", "soon"],
             "The provided offset value 'soon' is incorrect",
         ),
-        (["--topic", "t", "--formatter", "Best"], "--formatter Best: there is no such formatter; there are Default"),
-        (["--topic", "t", "--property", "print.keys=true"], "print.keys: is no property of the formatter"),
-        (["--topic", "t", "--key-deserializer", "Avro"], "Avro: there is no such deserializer; there are String"),
+        (["--topic", "t", "--formatter", "Best"], "--formatter Best: unknown formatter; expected one of Default"),
+        (["--topic", "t", "--property", "print.keys=true"], "print.keys: not a property of the formatter"),
+        (["--topic", "t", "--key-deserializer", "Avro"], "Avro: unknown deserializer; expected one of String"),
         (
             ["--topic", "t", "--from-beginning", "--consumer-property", "auto.offset.reset=latest"],
             "Can't simultaneously specify --from-beginning and 'auto.offset.reset=latest'",

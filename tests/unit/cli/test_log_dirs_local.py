@@ -86,7 +86,7 @@ def test_what_a_start_found_missing_is_listed_with_the_files_that_keep_it(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["log-dirs", "--damage", "--data", str(data)]) == 0
-    assert capsys.readouterr().out == "no start has found anything missing\n"
+    assert capsys.readouterr().out == "no start has found damage\n"
     segment = max(path for path in data.glob("t-0/*.log") if path.stat().st_size > 2000)
     flip(segment)
     (data / ".kafka_cleanshutdown").unlink()

@@ -28,7 +28,8 @@ struct Logged {
 }
 
 impl Refusals {
-    /// The line for a connection that is closed at `now`; `None` if its address and cause had a line within a minute.
+    /// Returns the log line for a connection that is closed at `now`. Returns `None` if a line with the same address
+    /// and cause was logged less than a minute ago.
     pub fn line(&self, peer: SocketAddr, why: &str, now: u64) -> Option<String> {
         // The sizes in a text differ between the attempts of one client.
         let cause = why.bytes().filter(|byte| !byte.is_ascii_digit()).take(CAUSE_BYTES).collect();
@@ -49,7 +50,7 @@ impl Refusals {
         let line = format!("connection from {peer} closed: {why}");
         match std::mem::take(&mut one.left_out) {
             0 => Some(line),
-            left_out => Some(format!("{line} ({left_out} more were closed so since the last such line)")),
+            left_out => Some(format!("{line} ({left_out} similar closures were not logged)")),
         }
     }
 }
@@ -73,7 +74,7 @@ mod tests {
         let reported: Vec<usize> = (0..130).filter(|&second| lines[second].is_some()).collect();
         assert_eq!(reported, [0, 60, 120]);
         assert_eq!(lines[0].as_deref(), Some(&*format!("connection from 10.0.0.1:1000 closed: {}", why(0))));
-        assert!(lines[60].as_ref().unwrap().ends_with("(59 more were closed so since the last such line)"));
+        assert!(lines[60].as_ref().unwrap().ends_with("(59 similar closures were not logged)"));
         assert!(refusals.line(peer([10, 0, 0, 1], 9), "no such API", 129_000).is_some());
         assert!(refusals.line(peer([10, 0, 0, 2], 9), &why(0), 129_000).is_some());
     }

@@ -15,8 +15,10 @@ pub struct Host<'a, 'py> {
     steps_left: Cell<usize>,
 }
 
-/// A step is an element, a struct or so many bytes of text: some hundred nanoseconds.
+/// Bytes of text that count as one step of work. An element and a struct count as one step, too. A step takes a few
+/// hundred nanoseconds.
 pub const BYTES_PER_STEP: usize = 256;
+/// Number of steps between two releases of the interpreter lock.
 const STEPS_AT_ONCE: usize = 1_000;
 
 impl<'a, 'py> Host<'a, 'py> {
@@ -24,8 +26,8 @@ impl<'a, 'py> Host<'a, 'py> {
         Host { py, schema, astuple: schema.astuple.bind(py), steps_left: Cell::new(STEPS_AT_ONCE) }
     }
 
-    /// Counts work. A message of a million elements takes a second. The thread that codes it releases the lock in between,
-    /// so that no other thread waits so long; the interpreter does this for Python code only.
+    /// Counts steps, and releases the interpreter lock after `STEPS_AT_ONCE` of them. A message of a million elements
+    /// takes a second, and no other thread should wait so long. The interpreter releases the lock in Python code only.
     pub fn work(&self, steps: usize) {
         match self.steps_left.get().checked_sub(steps) {
             Some(left) => self.steps_left.set(left),

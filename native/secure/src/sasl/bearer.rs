@@ -5,14 +5,14 @@ use crate::secret::Secret;
 
 /// Separates the fields of a message; alone it is the response to a server that has rejected the token.
 pub const SEPARATOR: u8 = 1;
-/// The most bytes of a server's message that are repeated.
+/// Maximum number of bytes of a server's message in a log line.
 const MOST_WORDS: usize = 500;
 
 /// A token and its extensions.
 #[derive(Debug, Clone)]
 pub struct Bearer {
     token: Secret,
-    /// Unix time in milliseconds at which it expires; `None` if unknown.
+    /// Unix time in milliseconds at which the token expires; `None` if unknown.
     expires_ms: Option<i64>,
     extensions: Vec<(String, String)>,
 }
@@ -27,13 +27,13 @@ impl Bearer {
     pub fn check(&self, now_ms: i64) -> Result<(), SaslError> {
         match self.expires_ms {
             Some(until) if until <= now_ms => {
-                Err(SaslError::NoToken { detail: format!("it ran out {} ms ago", now_ms - until) })
+                Err(SaslError::NoToken { detail: format!("it expired {} ms ago", now_ms - until) })
             }
             _ => Ok(()),
         }
     }
 
-    /// The client's only message.
+    /// Returns the client's only SASL message: the token and its extensions.
     pub fn first_token(&self) -> Vec<u8> {
         let mut out = format!("n,,\u{1}auth=Bearer {}", self.token.expose()).into_bytes();
         for (name, value) in &self.extensions {
@@ -45,7 +45,7 @@ impl Bearer {
     }
 }
 
-/// A server's message about a token for a log line: cut, and without control characters.
+/// Returns a server's message about a token as text for a log line: truncated, and without control characters.
 pub fn described(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(&token[..token.len().min(MOST_WORDS)]);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -9,7 +9,7 @@ use crate::Recovered;
 /// Bytes are counted in steps of this size, because many threads may share one progress.
 const STEP: u64 = 1 << 20;
 
-/// Number of bytes read and checked, over all logs that are opened with this progress.
+/// The number of bytes read and checked, summed over all logs that are opened with this progress.
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
     bytes: AtomicU64,
@@ -42,7 +42,7 @@ impl RecoveryProgress {
     }
 }
 
-/// See [`RecoveryProgress::segment`].
+/// The progress of recovering one segment; created by [`RecoveryProgress::segment`].
 pub(crate) struct SegmentProgress<'a> {
     progress: &'a RecoveryProgress,
     size: u64,

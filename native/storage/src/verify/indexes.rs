@@ -15,11 +15,11 @@ const TIME_ENTRY: usize = 12;
 struct Index<const SIZE: usize> {
     name: String,
     entries: Option<Entries<SIZE>>,
-    /// Whether the next opening rebuilds it.
+    /// Whether the next opening rebuilds the index.
     repaired: bool,
 }
 
-/// The comparison; see the module.
+/// Compares the indexes of one segment with its batches.
 pub(super) struct Indexes {
     base: i64,
     size: u64,
@@ -102,13 +102,13 @@ impl Indexes {
         let (offset_entries, time_entries) = (indexes.offsets.count(), indexes.times.count());
         if !padded && indexes.offsets.entries.is_some() && time_entries > offset_entries + 1 {
             let text =
-                format!("has {offset_entries} entries beside {time_entries} of the time index: entries are missing");
+                format!("has {offset_entries} entries, and the time index has {time_entries}: entries are missing");
             indexes.offsets.fault(walk, text);
         }
         indexes
     }
 
-    /// Compares the entries of this batch with it.
+    /// Compares the entries that point to this batch with the batch.
     pub(super) fn check_batch(&mut self, walk: &mut Walk<'_>, header: &BatchHeader, position: u64) {
         while let Some(entry) = self.offsets.peek(walk) {
             let (relative, at) = (word(&entry), u64::from(word(&entry[4..])));
@@ -149,7 +149,7 @@ impl Indexes {
                 continue;
             }
             let number = self.times.number();
-            let text = format!("entry {number} has time {timestamp} at offset {offset}, which its batch has not");
+            let text = format!("entry {number} has timestamp {timestamp} at offset {offset}, unlike its batch");
             self.times.fault(walk, text);
         }
         self.largest = self.largest.max(header.max_timestamp);
@@ -162,7 +162,8 @@ impl Indexes {
         self.padded && entry.iter().all(|&byte| byte == 0)
     }
 
-    /// Reports the remaining entries. If batches are `broken`, entries may be about those.
+    /// Reports entries after the last batch, and missing entries. Reports none of them if the segment has `broken`
+    /// batches: the entries may point to these batches.
     pub(super) fn finish(mut self, walk: &mut Walk<'_>, broken: bool) {
         if let Some(entry) = self.offsets.peek(walk)
             && !broken
@@ -181,7 +182,7 @@ impl Indexes {
             && !self.is_padding(&entry)
         {
             let (number, offset) = (self.times.number(), self.base + i64::from(word(&entry[8..])));
-            self.times.fault(walk, format!("entry {number} is about offset {offset}, which the segment has not"));
+            self.times.fault(walk, format!("entry {number} points to offset {offset}, which is not in the segment"));
         }
         // A clean shutdown and a roll leave the largest timestamp as the last entry.
         let needs_entry = !self.padded && !broken && self.size > 0 && self.largest >= 0;

@@ -1,7 +1,7 @@
 """Applies records to a consumer group.
 
-Owns the only way to change a group, on loading and as leader. Decides nothing. Accepts a compacted log: a tombstone of
-a missing entry does nothing.
+Owns the only functions that change a group, while its records are loaded and as leader. Decides nothing. Accepts a
+compacted log: a tombstone of a missing entry does nothing.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from pybroker.protocol.schema import Message
 
 _AHEAD = "_ahead"
-"""Attribute of a group: the key of the first record decided ahead of its commit, and the group after all of them."""
+"""Attribute of a group: the key of the first record applied ahead of its commit, and the group after all records."""
 _APPLIED = "_applied"
-"""Attribute of the group after them: the keys of the other records, by identity."""
+"""Attribute of the group after these records: the keys of all records but the first, by identity."""
 
 _STATES = {int(state): state for state in MemberState}
 
@@ -80,10 +80,10 @@ def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> 
 
 
 def replay_ahead(group: ConsumerGroup, records: Sequence[GroupRecord]) -> ConsumerGroup:
-    """Return the group after records that are not committed yet, and cache it until they are.
+    """Return the group after applying records that are not committed yet. `replay` returns it again for these records.
 
-    They are committed together, so no state between two of them is visible: ten thousand records cost one iteration
-    over the group. None of them deletes the group itself.
+    The records are committed together, so no state between two records is visible. They are applied in one pass: ten
+    thousand records cost one iteration over the group. No record deletes the group itself.
     """
     if not records:
         return group
@@ -96,7 +96,7 @@ def replay_ahead(group: ConsumerGroup, records: Sequence[GroupRecord]) -> Consum
 def replay_targets_ahead(
     group: ConsumerGroup, targets: Mapping[str, Owned], records: Sequence[GroupRecord]
 ) -> ConsumerGroup:
-    """As `replay_ahead`, for the records of these targets of members, one record each."""
+    """Do the same as `replay_ahead` for target assignments: `records` has one record for each member in `targets`."""
     if not records:
         return group
     draft = ConsumerGroupDraft(group)

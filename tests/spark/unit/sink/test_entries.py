@@ -40,7 +40,7 @@ def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"[]", b'{"begun":1}', b'{"done":"x","topics":{}}', b"\xff"])
 def test_what_is_no_entry_is_refused(data: bytes | None) -> None:
-    with pytest.raises(LedgerError, match="is no entry of a sink's ledger"):
+    with pytest.raises(LedgerError, match="is not an entry of a sink's ledger"):
         parse_entry(data)
 
 

@@ -117,7 +117,7 @@ def test_a_token_that_ended_is_not_shown() -> None:
     with pytest.raises(AuthenticationError, match="none was given"):
         made.begin("h")
     made.set_token("t", 1, [])
-    with pytest.raises(AuthenticationError, match="ran out"):
+    with pytest.raises(AuthenticationError, match="it expired"):
         made.begin("h")
 
 
