@@ -39,7 +39,7 @@ SUPPORT = frozenset(
         "context",
         "encoded_topics",
         "errors",
-        "judging",
+        "authorizing",
         "leaders",
         "metadata_log",
         "mutations",

@@ -175,7 +175,7 @@ class Runner(Generic[Event, Record]):
         delayed, self._delayed = self._delayed, {}
         for on_reply in delayed.values():
             on_reply(None, ClosedError("the runner is closed and accepts no events"))
-        # The alarm and `append` refer to the runner. These cycles would keep files open until garbage collection.
+        # The timer queue and `append` refer to the runner. These cycles would keep files open until garbage collection.
         self._timer_queue = TimerQueue(self._now, lambda _timers: None)
         self._append = _append_nothing
 

@@ -16,7 +16,7 @@ partition, and when a new topic's logs are opened before the CreateTopics respon
     last_run         the files that the previous run wrote in a directory
     partitions       the open partitions
     moves            replicas that move to another directory
-    chores           periodic tasks
+    background_tasks periodic tasks
     maintenance      all background tasks, with retention, compaction and moves, from start to stop
     native           the gateway to Rust
 """

@@ -204,7 +204,7 @@ def heartbeat(server: Server, version: int = 1, **reported: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "fault"),
+    ("reported", "code", "fault"),
     [
         ({"member_id": ""}, ErrorCode.INVALID_REQUEST, "MemberId can't be empty."),
         ({"group_id": ""}, ErrorCode.INVALID_REQUEST, "GroupId can't be empty."),

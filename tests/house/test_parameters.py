@@ -30,7 +30,7 @@ MORE = {
     "pybroker/controller/forwarding_channel.py:register_broker",
     "pybroker/controller/local_channel.py:register_broker",
     "pybroker/controller/quorum/snapshot/snapshots.py:write_snapshot",
-    "pybroker/coordinator/group/modern/heartbeat.py:settle",
+    "pybroker/coordinator/group/modern/heartbeat.py:complete",
     "pybroker/coordinator/group/service.py:__init__",
     "pybroker/coordinator/transaction/building.py:build_coordinator",
     "pybroker/coordinator/transaction/markers.py:__init__",

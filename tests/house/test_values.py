@@ -17,7 +17,7 @@ TUPLES_OF_PROGRAMS = {
     "OffsetAndMetadata": "a tuple in the other clients of Python, which programs unpack",
     "RecordMetadata": "a tuple in the other clients of Python; the extension makes one for each record",
     "Signal": "a row of a Spark function",
-    "_Way": "a key, hashed for every move of a large assignment",
+    "_Direction": "a key, hashed for every move of a large assignment",
 }
 
 

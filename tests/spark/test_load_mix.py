@@ -98,7 +98,7 @@ def test_more_tasks_than_clients_are_not_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reported"),
     [
         (("title =", "titel ="), "Object contains unknown field `titel`; these are known: title, topics, producers"),
         (('title = "orders and clicks"', ""), "Object missing required field `title`"),

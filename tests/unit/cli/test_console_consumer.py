@@ -117,7 +117,7 @@ def test_it_ends_when_nothing_comes(broker: Broker, capfd: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reported"),
     [
         (["--topic", "t", "--offset", "3"], "The partition is required when offset is specified."),
         (["--include", "t", "--partition", "3"], "The topic is required when partition is specified."),

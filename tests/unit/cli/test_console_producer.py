@@ -100,7 +100,7 @@ def test_records_that_the_broker_refuses_are_reported_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reported"),
     [
         (["--line-reader", "my.Reader"], "--line-reader my.Reader: there is no JVM here"),
         (["--property", "parse.keys=true"], "parse.keys: is no property of the reader"),

@@ -68,7 +68,7 @@ def test_between_two_questions_records_are_counted(consumer: Any, reading: Readi
 def test_positions_are_asked_for_again_after_a_while(
     consumer: Any, reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console_reading, "_SETTLE_S", 0.0)
+    monkeypatch.setattr(console_reading, "_COMPLETE_S", 0.0)
     consumer.positions = {ONE: 10}
     reading.wrote("t", 0, 10)
     consumer.positions = {ONE: 17}

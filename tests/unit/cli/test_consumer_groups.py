@@ -10,7 +10,7 @@ SERVER = ("--bootstrap-server", "127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         (
             (),

@@ -94,7 +94,7 @@ def test_values_without_room_for_a_stamp_are_counted_apart() -> None:
             assert (arrived.records, arrived.failed, latencies.count) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(("partition", "size", "said"), [(-1, 100, "name one"), (0, 23, "23 bytes have no room")])
+@pytest.mark.parametrize(("partition", "size", "reported"), [(-1, 100, "name one"), (0, 23, "23 bytes have no room")])
 def test_a_stamp_needs_a_partition_and_room(partition: int, size: int, reported: str) -> None:
     with Producer("127.0.0.1:1") as producer, pytest.raises(ValueError, match=reported):
         LoadGenerator(producer).send_stamped("t", partition, 0, 0, size, 1)

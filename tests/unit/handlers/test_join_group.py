@@ -45,7 +45,7 @@ async def test_a_refusal_names_no_protocol(version: int, name: str | None) -> No
 
 
 @pytest.mark.parametrize("version", range(10))
-@pytest.mark.parametrize("said", [{"group_id": ""}, {"session_timeout_ms": 0}])
+@pytest.mark.parametrize("reported", [{"group_id": ""}, {"session_timeout_ms": 0}])
 async def test_a_wrong_request_is_refused_without_a_protocol(version: int, reported: dict[str, Any]) -> None:
     responded = await respond(version, JoinGroupResponse(), **reported)
     assert responded.error_code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)

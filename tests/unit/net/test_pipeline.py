@@ -304,7 +304,7 @@ async def test_a_handler_that_cannot_be_read_now_is_read_for_the_next_request(
         return build_route(*arguments)
 
     reads = [False, True]
-    monkeypatch.setattr(pipeline, "build_way", read)
+    monkeypatch.setattr(pipeline, "build_route", read)
     running = Running(Api(respond))
     running.pipeline.start()
     running.data_plane.happen(Request(1, 1), Request(2, 1))

@@ -49,7 +49,7 @@ def test_a_name_may_have_colons() -> None:
     assert loaded("User:urn:alice")(PROOF) == Principal("User", "urn:alice")
 
 
-@pytest.mark.parametrize("says", [None, "", "alice", ":alice", "User:", b"User:alice", ("User", "alice")], ids=repr)
+@pytest.mark.parametrize("reports", [None, "", "alice", ":alice", "User:", b"User:alice", ("User", "alice")], ids=repr)
 def test_what_is_no_principal_is_refused(reports: object) -> None:
     with pytest.raises(BuilderError, match="expected a string such as User:alice"):
         loaded(reports)(PROOF)

@@ -96,7 +96,7 @@ impl PyUnresolvedRequest {
 }
 
 /// A coordinator's append is committed and synced, or has failed; see `_native.pyi`.
-#[pyclass(frozen, get_all, name = "AppendSettled", module = "pybroker._native")]
+#[pyclass(frozen, get_all, name = "AppendCompleted", module = "pybroker._native")]
 pub struct PyAppendCompleted {
     ticket: u64,
 }

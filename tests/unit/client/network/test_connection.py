@@ -51,7 +51,7 @@ def responding(response: bytes) -> Iterator[str]:
         thread.join(60)
 
 
-@pytest.mark.parametrize(("response", "said"), REPORTED, ids=["http", "tls", "ssh"])
+@pytest.mark.parametrize(("response", "reported"), REPORTED, ids=["http", "tls", "ssh"])
 def test_a_producer_says_what_answers_instead_of_kafka(response: bytes, reported: str) -> None:
     with responding(response) as server, Producer(server, {"max.block.ms": 400}) as producer:
         refused = pytest.raises(ClientError, match=reported)
@@ -59,7 +59,7 @@ def test_a_producer_says_what_answers_instead_of_kafka(response: bytes, reported
             producer.send("t", b"x")
 
 
-@pytest.mark.parametrize(("response", "said"), REPORTED, ids=["http", "tls", "ssh"])
+@pytest.mark.parametrize(("response", "reported"), REPORTED, ids=["http", "tls", "ssh"])
 def test_an_admin_says_what_answers_instead_of_kafka(response: bytes, reported: str) -> None:
     settings = {"request.timeout.ms": 400, "default.api.timeout.ms": 400}
     with responding(response) as server, Admin(server, settings) as admin, pytest.raises(ClientError, match=reported):
@@ -145,7 +145,7 @@ def test_a_broker_that_restarts_is_tried_again(security: str | None, exchanges: 
 
 
 @pytest.mark.parametrize(
-    ("security", "protocol", "said"),
+    ("security", "protocol", "reported"),
     [
         (None, "SSL", "the listener does not speak TLS: set security.protocol=PLAINTEXT"),
         (

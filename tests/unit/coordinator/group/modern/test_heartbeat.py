@@ -262,7 +262,7 @@ def test_a_member_of_version_0_is_given_an_id(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "fault"),
+    ("reported", "fault"),
     [
         ({"member_id": ""}, "MemberId can't be empty."),
         ({"instance_id": " "}, "InstanceId can't be empty."),
