@@ -73,11 +73,11 @@ and which fields name the resources. Without `authorizer.class.name` every princ
 
 
 METRICS_WORDS = """\
-The metrics of `/metrics` of the admin listener ([how to enable it](../guides/metrics.md)), as OpenMetrics. A
-counter starts at 0 with the node; `rate()` of it corresponds to a rate of Kafka. A histogram has the series
-`_bucket`, `_count` and `_sum`. Its bounds are powers of two in microseconds. They are the same on every broker, so
-histograms of several brokers can be added. In the label `request` of times, a Fetch is `FetchFollower` or
-`FetchConsumer`."""
+The metrics that the admin listener serves at `/metrics` ([how to enable it](../guides/metrics.md)), as OpenMetrics.
+A counter starts at 0 when the node starts; its `rate()` corresponds to a rate in Kafka. A histogram has the series
+`_bucket`, `_count` and `_sum`. The bounds of its buckets are powers of two in microseconds. They are the same on
+every broker, so histograms of several brokers can be added. In the histograms of request times, the label `request`
+of a Fetch is `FetchFollower` or `FetchConsumer`."""
 
 
 def configs() -> str:

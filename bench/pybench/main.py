@@ -27,7 +27,7 @@ TOOLS = {
     "spark-consumer-perf": ("pybench.spark_consumer_perf", "Consume on many machines, as one Spark job"),
     "spark-e2e-latency": ("pybench.spark_e2e_latency", "Measure stamped records from many producers to many consumers"),
     "spark-mix": ("pybench.spark_mix", "Run a scenario of many producers and consumers at once as one Spark job"),
-    "spark-audit": ("pybench.spark_audit", "Prove of stamped records that each is there exactly once, as a Spark job"),
+    "spark-audit": ("pybench.spark_audit", "Check that each stamped record is in the log exactly once, as a Spark job"),
     "compare": ("pybench.compare", "Run the scenarios for pybroker and Apache Kafka in turns, and write the report"),
     "report": ("pybench.report", "Write bench/REPORT.md again from bench/results"),
 }

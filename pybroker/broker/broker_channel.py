@@ -1,11 +1,11 @@
 """Requests of this broker to other brokers by id: transaction markers, and requests to transaction coordinators.
 
-Owns one connection to each such broker, on its registered inter-broker listener, the backoff after failed connections,
-and the limit of waiting requests. Must not know the content of requests.
+Owns one connection to each of these brokers, on its registered inter-broker listener. Owns the backoff after failed
+connections, and the limit of waiting requests. Must not know the content of requests.
 
-A request is sent once. The caller handles a lost connection, since it may have to query another broker then. A broker
-serves the requests of one connection in order, so requests that may take long have a channel of their own. Requests to
-this broker itself are passed to its handlers without a socket.
+A request is sent once. The caller handles a lost connection, because the retry may have to go to another broker. A
+broker serves the requests of one connection in order, so requests that may take long have a channel of their own.
+Requests to this broker itself are passed to its handlers without a socket.
 
 Source: Kafka's InterBrokerSendThread, and the reconnect.backoff of its NetworkClient.
 """
@@ -33,7 +33,7 @@ log = logging.getLogger("pybroker.broker")
 Response = TypeVar("Response", bound=Message)
 
 _REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's default `request.timeout.ms` of a broker, for the first request of a connection."""
+"""Timeout of the first request of a connection: Kafka's default `request.timeout.ms` of a broker."""
 _BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 1_000
 _IN_PROGRESS, _WAITING = 16, 10_000
 
@@ -48,7 +48,7 @@ class BrokerChannelSettings(NamedTuple):
     max_idle_ms: int
     """An idle connection is closed after this time; a negative value disables this."""
     security: RenewedSecurity | None = None
-    """The security of connections, None for plaintext."""
+    """The security settings of connections, None for plaintext."""
     unacknowledged_ms: int | None = None
     """A connection is closed if TCP data is not acknowledged for this time; None for the kernel's timeout."""
     backoff_ms: int = _BACKOFF_MS
@@ -248,7 +248,7 @@ class _Peer:
         self._again_at = 0.0
 
     def rest_s(self, now: float, server: str) -> float:
-        """Return the backoff before the next attempt in seconds: none for another server than the last failed one."""
+        """Return the rest of the backoff in seconds; 0 if the last failed attempt was to another server."""
         return self._again_at - now if self.failures and server == self._failed_server else 0.0
 
     def failed(self, why: str, now: float, server: str, backoff_ms: int) -> None:
@@ -304,8 +304,8 @@ class BrokerChannels(NamedTuple):
 def build_broker_channels(
     config: BrokerConfig, image: Callable[[], MetadataImage], security: RenewedSecurity | None
 ) -> BrokerChannels:
-    """Return the channels; `security` is that of connections to other brokers, None for plaintext."""
-    # Slightly earlier than the other broker closes the connection, as a request sent at that moment would be lost.
+    """Return the channels to other brokers; `security` applies to their connections, None for plaintext."""
+    # This broker closes an idle connection before the other broker does: a request sent at that moment would be lost.
     idle_ms = config.connections_max_idle_ms * 9 // 10
     settings = BrokerChannelSettings(
         config.node_id,

@@ -1,7 +1,7 @@
 """Failures of a running broker: failed log directories, and failures that end the broker.
 
-Owns the reason of the broker's end, of which there is one. Must not know the parts affected by a failed directory; they
-register callbacks.
+Owns the one reason why the broker ends. Must not know the parts that a failed directory affects: these parts register
+callbacks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = logging.getLogger("pybroker.broker")
 
 
 class BrokerFailedError(Exception):
-    """The broker cannot continue; the text is one line with the failure and where it happened."""
+    """The broker cannot continue. The text is one line with the failure and its location."""
 
 
 class Failures:
-    """The failures of one run of a broker. Used from the event loop, but for `report_directory`."""
+    """The failures of one run of a broker. Used from the event loop, except `report_directory`."""
 
     def __init__(self, directories: Directories) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class Failures:
         self._on_survived.append(callback)
 
     def stop(self) -> None:
-        """Remove all callbacks, which would otherwise keep ended parts referenced."""
+        """Remove all callbacks, so that they do not keep stopped parts of the broker in memory."""
         self._on_lost.clear()
         self._on_survived.clear()
 

@@ -1,12 +1,12 @@
-"""`pybroker snapshot`: the metadata of one node in a file, and back.
+"""`pybroker snapshot`: saves the metadata of one node to a file, and restores it.
 
 Owns the file (a tar archive with a manifest of sizes and checksums), the list of a node's files in it, and the
-conditions of a restore. It contains the state from which a node starts after a crash: the metadata log, its snapshots,
-its vote, and the node's identity. Records of topics are not included.
+conditions of a restore. The file contains the state from which a node starts after a crash: the metadata log, its
+snapshots, its vote, and the node's identity. Records of topics are not included.
 
-A running node can be saved. Files are copied in such an order that a later one is never older than the previous ones. A
-batch that is being written is truncated by the start, as after a crash. If the node deletes segments of its log
-meanwhile, the copy restarts.
+A running node can be saved. Files are copied in such an order that a later file is never older than the previous ones.
+A batch that is being written is truncated by the next start, as after a crash. If the node deletes segments of its log
+during the copy, the copy starts again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION = (
-    "Save the metadata of one node, which may run, to a file, and restore it to the directory of a stopped node. The "
-    "records of topics are not part of it."
+    "Save the metadata of one node, running or stopped, to a file, and restore the file to the directory of a stopped "
+    "node. The file does not contain records of topics."
 )
 _SAVED = {
     "file": "string",
@@ -57,7 +57,7 @@ JSON = {"save": _SAVED, "restore": _SAVED}
 _MANIFEST = "manifest.json"
 _VERSION = 1
 _BOOTSTRAP = "bootstrap.checkpoint"
-# The vote is copied last, so its epoch is never lower than that of the copied log.
+# The vote is copied last, so its epoch is never lower than the epoch of the copied log.
 _OF_LOG = (re.compile(r"\d{20}\.log"), re.compile(r"\d{20}-\d{10}\.checkpoint"), re.compile(r"leader-epoch-checkpoint"))
 _LAST = "quorum-state"
 _MEMBER = re.compile(
@@ -93,11 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     save = subcommands.add_parser("save", help="save the metadata of a node, running or not", allow_abbrev=False)
     save.set_defaults(execute=_save)
     restore = subcommands.add_parser("restore", help="restore the metadata of a stopped node", allow_abbrev=False)
-    restore.add_argument("--replace", action="store_true", help="if a metadata log exists: rename it, and keep it")
+    restore.add_argument("--replace", action="store_true", help="rename and keep a metadata log that exists")
     restore.add_argument(
         "--every-voter-is-lost",
         action="store_true",
-        help="for a node of several voters: no other voter has newer metadata",
+        help="confirm, for one of several voters, that no other voter has newer metadata",
     )
     restore.set_defaults(execute=_restore)
     for one in (save, restore):
@@ -135,7 +135,7 @@ def _save(config: BrokerConfig, arguments: argparse.Namespace) -> _Saved:
     parent = config.metadata_directory
     meta = read_meta_properties(parent) if parent.is_dir() else None
     if meta is None or meta.cluster_id is None or not (parent / DIRECTORY_NAME).is_dir():
-        raise CommandError(f"{parent}: no node has its metadata here")
+        raise CommandError(f"{parent}: this directory contains no metadata of a node")
     with tempfile.TemporaryDirectory(dir=arguments.file.absolute().parent, prefix=".metadata-") as name:
         copy = Path(name)
         _copy_files(parent, copy)
@@ -212,16 +212,16 @@ def _open(file: Path) -> tarfile.TarFile:
     try:
         return tarfile.open(file, "r:")
     except tarfile.ReadError:
-        raise CommandError(f"{file} is not a tar archive as `pybroker snapshot save` writes it") from None
+        raise CommandError(f"{file} is not a tar archive of `pybroker snapshot save`") from None
 
 
 def _put_back(
     archive: tarfile.TarFile, saved: _Saved, parent: Path, arguments: argparse.Namespace, *, is_formatted: bool
 ) -> None:
-    """Restore the files, the identity last: an interrupted restore leaves no formatted directory."""
+    """Restore the files, `meta.properties` last: an interrupted restore leaves no formatted directory."""
     log = parent / DIRECTORY_NAME
     if log.exists() and not arguments.replace:
-        raise CommandError(f"{log} is there already; with --replace it is renamed, and kept")
+        raise CommandError(f"{log} exists already; --replace renames and keeps it")
     with tempfile.TemporaryDirectory(dir=parent, prefix=".restored-") as name:
         copy = Path(name)
         _extract(archive, saved, copy, arguments.file)
@@ -251,7 +251,7 @@ def _read_manifest(archive: tarfile.TarFile, file: Path) -> _Saved:
             raise KeyError("files")
         return _Saved(**reported)
     except (KeyError, ValueError, TypeError):
-        raise CommandError(f"{file}: not what `pybroker snapshot save` of this version writes") from None
+        raise CommandError(f"{file}: not an archive that `pybroker snapshot save` of this version writes") from None
 
 
 def _check_fits(saved: _Saved, config: BrokerConfig, arguments: argparse.Namespace) -> None:
@@ -259,14 +259,15 @@ def _check_fits(saved: _Saved, config: BrokerConfig, arguments: argparse.Namespa
         raise CommandError(f"{arguments.file} is of node {saved.node_id}, and the settings are of {config.node_id}")
     if not config.is_controller:
         raise CommandError(
-            f"node {config.node_id} is no controller: it fetches its metadata from those, and needs none restored"
+            f"node {config.node_id} is not a controller: it fetches its metadata from the controllers, and needs no "
+            "restore"
         )
     is_one_of_several = len(config.quorum_voters) > 1 or bool(config.quorum_bootstrap_servers)
     if is_one_of_several and not arguments.every_voter_is_lost:
         raise CommandError(
-            f"node {config.node_id} votes with others. A voter that forgets what it has confirmed can undo what the "
-            "cluster has committed: format it and let it fetch the metadata from the others. If no other voter has "
-            "newer metadata, say --every-voter-is-lost"
+            f"node {config.node_id} is one of several voters. A voter without records that it has acknowledged can "
+            "cause the loss of committed records: format it and let it fetch the metadata from the other voters. If no "
+            "other voter has newer metadata, use --every-voter-is-lost"
         )
 
 

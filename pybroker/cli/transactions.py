@@ -1,7 +1,7 @@
-"""`pybroker transactions`: what transactions are open, and the end of one that hangs, as kafka-transactions has it.
+"""`pybroker transactions`: lists open transactions and aborts hanging ones, as kafka-transactions does.
 
-Owns option names, the definition of hanging, and the output format, which are those of Kafka 4.3's tool. Must not know
-the protocol: it uses Admin, and works with any Kafka.
+Owns the option names, the definition of a hanging transaction, and the output format, as in Kafka 4.3's tool. Must not
+know the protocol: it uses Admin, and works with any Kafka.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ JSON: dict[str, Any] = {
 
 
 class _Open(NamedTuple):
-    """A transaction that has been open in a partition for long."""
+    """A transaction that has been open in a partition for a long time."""
 
     partition: TopicPartition
     producer: ProducerState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options, and the subcommands with theirs."""
+    """Declare the options, and the subcommands with their options."""
     add_cluster_options(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -131,7 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=NOTHING,
         metavar="MS",
-        help="only transactions that are open for longer, and ids without an open transaction",
+        help="omit transactional ids whose transaction has been open for MS milliseconds or less",
     )
     listed.add_argument("--transactional-id-pattern", metavar="REGEX", help="only matching transactional ids")
     described = command("describe", _describe, "describe the state of an active transactional id")
@@ -143,9 +143,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_partition(producing, required=True)
     aborted = command("abort", _abort, "abort a hanging transaction in one partition")
     _add_partition(aborted, required=True)
-    newer = aborted.add_argument_group("brokers of 3.0 and later", "the start of the transaction says which it is")
+    newer = aborted.add_argument_group("brokers of 3.0 and later", "the first offset identifies the transaction")
     newer.add_argument("--start-offset", type=int, metavar="OFFSET", help="first offset of the transaction")
-    older = aborted.add_argument_group("older brokers", "all of these are needed")
+    older = aborted.add_argument_group("older brokers", "all of these options are required")
     older.add_argument("--producer-id", type=int, metavar="ID", help="the producer's id")
     older.add_argument("--producer-epoch", type=int, metavar="EPOCH", help="the producer's epoch")
     older.add_argument("--coordinator-epoch", type=int, metavar="EPOCH", help="epoch of the coordinator; -1 for none")
@@ -319,9 +319,7 @@ def _check_broker(admin: Admin, broker: int | None) -> None:
     known = sorted(node.node_id for node in admin.describe_cluster().brokers)
     if broker not in known:
         ids = ", ".join(map(str, known))
-        raise CommandError(
-            f"--broker-id {broker}: there is no such broker in the cluster now; those that run are {ids}"
-        )
+        raise CommandError(f"--broker-id {broker}: no such broker is running; the running brokers are {ids}")
 
 
 def _partitions_to_search(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
@@ -357,7 +355,7 @@ def _open_for_long(admin: Admin, partitions: Sequence[TopicPartition], arguments
 
 
 def _without_coordinator(admin: Admin, long_open: Sequence[_Open]) -> list[_Open]:
-    """Return the transactions that no coordinator will end: it lacks the producer, or the partition."""
+    """Return the transactions that no coordinator will end: the coordinator lacks the producer or the partition."""
     if not long_open:
         return []
     ids = {one.producer.producer_id for one in long_open}

@@ -76,7 +76,7 @@ def build_dynamic(static: BrokerConfig, default: Mapping[str, str], own: Mapping
 
 
 def custom_keys(static: BrokerConfig, configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the configs with undeclared keys: Kafka keeps them for plug-ins, and so does this broker."""
+    """Return the configs with undeclared keys. Like Kafka, this broker keeps them for plug-ins."""
     return {name: text for name, text in configs.items() if key_of(name, static.keys) is None}
 
 
@@ -103,7 +103,7 @@ def is_fixed(static: BrokerConfig, name: str) -> bool:
 
 
 def masked(configs: Mapping[str, str], keys: Mapping[str, Key[Any]]) -> dict[str, str]:
-    """Return the texts for a log, without secrets. A custom key counts as a secret, as in Kafka."""
+    """Return the values for log messages, without secrets. A custom key counts as a secret, as in Kafka."""
     return {name: _masked(key_of(name, keys), text) for name, text in configs.items()}
 
 
@@ -113,29 +113,30 @@ def _masked(key: Key[Any] | None, text: str) -> str:
 
 def _overlaid(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> BrokerConfig:
     default, own = layers
-    # A listener's own key has no value for the whole broker.
+    # A key of one listener has no value for the whole broker.
     made = static.overlaid({name: text for name, text in {**default, **own}.items() if name in static.keys})
     made.__dict__.update(dynamic_default=default, dynamic_own=own)
     return made
 
 
 def _conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> str | None:
-    """Return the error of valid values that conflict with each other, None without one."""
+    """Return the error of valid values that conflict with each other, None without a conflict."""
     try:
         _overlaid(static, layers).check_between_keys()
     except ConfigError as error:
         return str(error)
     except (ValueError, OverflowError) as error:
-        # The message of such an error may contain a part of a secret.
+        # The message of this error may contain a part of a secret.
         names = ", ".join(sorted({**layers[0], **layers[1]}))
         return f"cannot apply the changes of {names} ({type(error).__name__})"
     return None
 
 
 def _without_conflict(static: BrokerConfig, layers: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Remove changes, in the order of their names, until no conflict is left; then restore those without one.
+    """Return the layers without the changes that conflict with others or with the static settings.
 
-    So every change without a conflict applies. Each change is tested at most twice.
+    Removes changes in the order of their names until the rest has no conflict. Then restores each removed change that
+    causes no conflict. Each change is tested at most twice.
     """
 
     def without(names: Container[str]) -> list[dict[str, str]]:

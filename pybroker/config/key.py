@@ -430,7 +430,7 @@ def class_name(default: str | None, doc: str, *, dynamic: bool = True) -> Key[st
         doc,
         parse=lambda text: text or None,
         check=lambda value: value == default,
-        expected=f"{default or 'no class'}, as no other class can be loaded",
+        expected=f"{default or 'no class'}: no Java class can be loaded",
         acts=False,
         dynamic=dynamic,
     )
@@ -442,14 +442,14 @@ def is_python_class(text: str) -> bool:
 
 
 def class_names(default: tuple[str, ...], doc: str) -> Key[tuple[str, ...]]:
-    """Declare a list of Java classes. Only some of the default's are supported, since no Java class can be loaded."""
+    """Declare a list of Java classes. Only classes of the default are supported, since no Java class can be loaded."""
     return Key(
         Kind.LIST,
         default,
         doc,
         parse=parse_list,
         check=lambda items: all(item in default for item in items),
-        expected=f"an empty list or {','.join(default)}, as no other class can be loaded",
+        expected=f"an empty list or {','.join(default)}: no Java class can be loaded",
         acts=False,
         dynamic=True,
     )

@@ -124,7 +124,7 @@ async def _wait(
 
 
 def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPartition) -> PartitionData:
-    """Return the current data for a follower. Its records are empty if the follower is caught up."""
+    """Return the partition's response data at this moment. It has no records if the follower is caught up."""
     epoch = partition.current_leader_epoch
     leader_id, leader_epoch = leader_of(voter)
     found = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch))
@@ -135,7 +135,7 @@ def _fetch(voter: Controller | None, request: FetchRequest, partition: FetchPart
         return found
     found.error_code = leader_error(voter, epoch)
     if not found.error_code and partition.last_fetched_epoch > leader_epoch:
-        # This leader was replaced and does not know it yet, so the follower's log does not diverge.
+        # A newer leader exists that this node does not know yet, so the follower's log does not diverge.
         found.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
     if found.error_code or voter is None:
         return found

@@ -1,8 +1,8 @@
 """A histogram of durations in the control plane.
 
-Owns its bounds, which are those of the data plane's histograms (`native/net/src/measures/times.rs:bounds_us`): the
-powers of two of microseconds from 16 µs to 67 s. Must not know the measured operation. One thread records, and any
-thread may read.
+Owns the bounds of the histogram: the powers of two from 16 µs to 67 s, as in the data plane's histograms
+(`native/net/src/measures/times.rs:bounds_us`). Must not know the measured operation. One thread records, and any thread
+may read.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FIRST, _LAST = 4, 26
-"""Exponents of two, in microseconds, of the first and of the last bound."""
+"""Powers of two of the first and the last bound, in microseconds."""
 BOUNDS = tuple((1 << power) / 1e6 for power in range(_FIRST, _LAST + 1))
 _NANOSECONDS = 1e9
 
 
 class Durations:
-    """The durations recorded since the start."""
+    """Counts the recorded durations of one kind of operation, by bucket of the histogram."""
 
     __slots__ = ("_counts", "_total_ns")
 

@@ -179,7 +179,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_network_requestmetrics_errors",
         _C,
-        "Error codes in Produce and Fetch responses, one per partition, or one for a whole response.",
+        "Error codes in Produce and Fetch responses, counted per partition, or once if the whole response is an error.",
         ("request", "error"),
         kafka="kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=([-.\\w]+),error=([-.\\w]+)",
     ),
@@ -192,7 +192,7 @@ METRICS: tuple[Metric, ...] = (
         "RemoteTimeMs",
         "Time that requests waited for data, other replicas, a sync, or other nodes.",
     ),
-    _time("throttletime", "ThrottleTimeMs", "Throttle time of clients that exceeded a quota, after the response."),
+    _time("throttletime", "ThrottleTimeMs", "Time that connections are muted after a response because of a quota."),
     _time(
         "responsesendtime",
         "ResponseSendTimeMs",
@@ -303,15 +303,15 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "pybroker_metrics_clients_omitted",
         _G,
-        "Users and client ids with a quota, and addresses (`ip`), that exceed metrics.clients.max. These have used "
-        "least, and have no series of their own.",
+        "Users and client ids with a quota, and addresses (`ip`), that exceed metrics.clients.max. Those with the "
+        "lowest usage are omitted: they have no series of their own.",
         ("quota",),
     ),
     Metric(
         "kafka_network_processor_cpu_seconds",
         _C,
-        "CPU time of a network thread. A thread that uses one second per second is never idle (Kafka's IdlePercent is "
-        "the share of time without work).",
+        "CPU time of a network thread. A rate of 1 means that the thread is never idle. Kafka's IdlePercent is the "
+        "share of time without work.",
         ("networkProcessor",),
         "seconds",
         "kafka.network:type=Processor,name=IdlePercent,networkProcessor=([0-9]+)",
@@ -378,14 +378,14 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_log_logmanager_remaininglogstorecover",
         _G,
-        "Logs of a directory not yet recovered after an unclean shutdown.",
+        "Logs of a log directory that are not yet recovered after an unclean shutdown.",
         ("directory",),
         kafka="kafka.log:type=LogManager,name=remainingLogsToRecover,dir=(.+)",
     ),
     Metric(
         "pybroker_log_remaining_recovery_bytes",
         _G,
-        "Bytes of segments of a directory not yet read and checked by recovery.",
+        "Bytes of segments in a log directory that recovery has not yet read and checked.",
         ("directory",),
         "bytes",
     ),
@@ -399,14 +399,14 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
         _G,
-        "Damaged compacted partitions that the cleaner skips.",
+        "Compacted partitions that the cleaner skips because of damage.",
         kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=(.+)",
     ),
     Metric(
         "kafka_log_logcleanermanager_max_dirty_percent",
         _G,
-        "Highest dirty ratio of a compacted log at the last check: cleanable bytes in percent of cleanable and clean "
-        "bytes.",
+        "Highest dirty ratio of a compacted log at the last check, in percent: cleanable bytes divided by the sum of "
+        "cleanable and clean bytes.",
         kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
     ),
     Metric(
@@ -458,7 +458,7 @@ METRICS: tuple[Metric, ...] = (
         kafka="kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
     ),
     _raft("current-leader", "Node id of the leader of the metadata quorum; -1 without a leader."),
-    _raft("current-epoch", "Epoch of the metadata quorum."),
+    _raft("current-epoch", "Leader epoch of the metadata quorum."),
     _raft("high-watermark", "High watermark of the metadata log."),
     _raft("log-end-offset", "End offset of this voter's metadata log."),
     Metric(
@@ -488,8 +488,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("pybroker_build_info", _G, "Constant 1, with the version as label.", ("version",)),
     Metric("process_cpu_seconds", _C, "CPU time of the process.", (), "seconds"),
-    Metric("process_resident_memory_bytes", _G, "Memory of the process.", (), "bytes"),
-    Metric("process_open_fds", _G, "Open descriptors of the process."),
+    Metric("process_resident_memory_bytes", _G, "Resident memory of the process.", (), "bytes"),
+    Metric("process_open_fds", _G, "Open file descriptors of the process."),
     Metric("process_start_time_seconds", _G, "Start time of the process, in seconds since 1970.", (), "seconds"),
 )
 """All metrics, in the order of the reference."""

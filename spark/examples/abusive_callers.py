@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NAME: Final = "abusive-callers"
-DESCRIPTION = "Report which addresses make more requests in a minute than they may."
+DESCRIPTION = "Report the addresses with more requests in a minute than allowed."
 
 LIMIT: Final = 60
 WINDOW: Final = "1 minute"
@@ -92,17 +92,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     topics.add_source(parser, default="access-log")
     topics.add_target(parser, default="abusive-callers")
     streams.add_arguments(parser)
-    parser.add_argument("--limit", type=kinds.count, default=LIMIT, metavar="N", help="requests that a window may have")
+    parser.add_argument(
+        "--limit", type=kinds.count, default=LIMIT, metavar="N", help="maximum requests of an address in a window"
+    )
     streams.add_duration(parser, "--window", WINDOW, "length of a window")
-    streams.add_duration(parser, "--lateness", LATENESS, "how late a request may come and still count")
+    streams.add_duration(parser, "--lateness", LATENESS, "how late a request may arrive and still count")
     streams.add_duration(parser, "--block", BLOCKED_FOR, "how long after its last request an address is blocked")
-    parser.add_argument("--address-field", metavar="PATH", help="the address in a value of JSON, as $.ip")
-    parser.add_argument("--time-field", metavar="PATH", help="the time in a value of JSON, as $.at; else the record's")
+    parser.add_argument("--address-field", metavar="PATH", help="field of a JSON value with the address, as $.ip")
+    parser.add_argument(
+        "--time-field",
+        metavar="PATH",
+        help="field of a JSON value with the time, as $.at (default: the record's timestamp)",
+    )
     parser.add_argument(
         "--emit",
         choices=("updates", "final"),
         default="updates",
-        help="updates: when the limit is passed, and when the count changes; final: once, when the window is over",
+        help="updates: when the limit is exceeded and at each later change; final: once, at the end of the window",
     )
 
 

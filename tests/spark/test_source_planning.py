@@ -114,7 +114,7 @@ def test_offsets_marks_and_times_may_begin_and_end_a_batch(broker: Broker, topic
 def test_a_start_after_the_last_record_is_refused_or_means_latest(broker: Broker, topic: str) -> None:
     fill(broker, topic, [5, 3])
     time = str(BEGUN_MS + 3000)
-    with pytest.raises(OptionError, match=f"{topic}-1: no record is as young as starting time {time} ms"):
+    with pytest.raises(OptionError, match=f"{topic}-1: no record is at or after the starting time {time} ms"):
         batch(broker, subscribe=topic, startingTimestamp=time)
     assert batch(broker, subscribe=topic, startingTimestamp=time, startingOffsetsByTimestampStrategy="latest") == [
         (topic, 0, 3, 5)

@@ -1,11 +1,11 @@
-//! The errors of the client, by meaning. Every message names the server, topic or value that it is about.
+//! The errors of the client, by meaning. Every message contains the server, topic or value of the error.
 
 use pybroker_wire::ErrorCode;
 
 /// A failure of the client; cloned, because the failure of one batch is reported for each of its records.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// No server of the bootstrap list or of the known cluster could be reached in time.
+    /// No bootstrap server and no known broker could be reached in time.
     #[error("no broker answered at {servers} within {waited_ms} ms; last failure: {detail}")]
     Unreachable {
         /// The servers tried, comma-separated.
@@ -157,9 +157,9 @@ pub enum ClientError {
     #[error("column {column:?} {found}: must be {wanted}")]
     BadColumn {
         column: String,
-        /// What was found.
+        /// The type or value that was found.
         found: String,
-        /// What is expected.
+        /// The expected type or value.
         wanted: &'static str,
     },
     /// A row of records to send that is invalid.
@@ -205,7 +205,7 @@ pub enum ClientError {
         setting: &'static str,
         /// The rejected value.
         value: String,
-        /// What is expected.
+        /// The expected value.
         detail: &'static str,
     },
     /// `flush` or `close` timed out.
@@ -220,7 +220,7 @@ pub enum ClientError {
     #[error("transactional.id={transactional_id}: {detail}")]
     NoTransaction {
         transactional_id: String,
-        /// What the caller has to do first.
+        /// The step that the caller must do first.
         detail: &'static str,
     },
     /// The transaction was aborted before the record was sent.
@@ -247,7 +247,7 @@ pub enum ClientError {
     },
 }
 
-/// What a program has to do after a failed transaction.
+/// The step that a program must do after a failed transaction.
 fn remedy(fatal: bool) -> &'static str {
     if fatal {
         "this producer can send nothing any more: close it"

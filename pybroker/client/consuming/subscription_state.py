@@ -1,7 +1,7 @@
 """The partitions that are assigned to a consumer, and its position in each.
 
-Owns the records that were taken from the fetcher but not returned, so a position is always the offset of the next
-record that the program gets. Must not know the group: the consumer decides which partitions are assigned.
+Owns the records that were taken from the fetcher but not returned to the program. So a position is always the offset of
+the next record to return. Must not know the group: the consumer decides which partitions are assigned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _PartitionPosition:
     begun: bool = False
     """Whether the fetcher has a start offset."""
     start: OffsetAndMetadata | None = None
-    """Before the fetcher starts: the position, which is validated before anything is read (KIP-320)."""
+    """The position before the fetcher starts; it is validated before records are read (KIP-320)."""
     epoch: int = -1
     """Leader epoch of the record before the position, where the fetcher does not know it."""
 
@@ -42,9 +42,9 @@ class SubscriptionState:
         self._fetcher, self._notify, self._deserializers = fetcher, notify, deserializers
         self._positions: dict[TopicPartition, _PartitionPosition] = {}
         self._rest: native.Received | None = None
-        """Records of one partition, taken from the fetcher; None when none are left."""
+        """The records of one partition that were taken from the fetcher; None when no record is left."""
         self._ahead: deque[native.Record[Any, Any]] = deque()
-        """Records that iteration returns one by one. They are returned before `_rest`."""
+        """Records that iteration returns one by one, before the records of `_rest`."""
         self._given: native.Record[Any, Any] | None = None
         """The last record that iteration returned; valid while `_ahead` is not empty."""
         self._reader: native.ColumnReader | None = None
@@ -52,7 +52,7 @@ class SubscriptionState:
         self._columns_left: tuple[TopicPartition, int] | None = None
         """Partition and offset of the rows that the reader has taken but not returned."""
         self._failure: ClientError | None = None
-        """An error behind records that are returned first."""
+        """An error of the fetcher, raised after the records before it are returned."""
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._positions
@@ -168,7 +168,7 @@ class SubscriptionState:
         return records
 
     def take_rest(self, most: int) -> list[native.Record[Any, Any]]:
-        """Return at most `most` of the records that were taken but not returned. Raises DeserializationError."""
+        """Return at most `most` of the records already taken from the fetcher. Raises DeserializationError."""
         if self._ahead:
             return self.take(most)
         rest = self._rest
@@ -187,7 +187,7 @@ class SubscriptionState:
         return records
 
     def format(self, layout: native.RecordFormat, most: int, max_bytes: int) -> native.FormattedRecords | None:
-        """Return at most `most` records of one partition as text; None if no records have arrived.
+        """Return at most `most` records of one partition as text; None if no record has arrived.
 
         Raises the fetcher's error, and ClientError while records that iteration has buffered are not returned.
         """
@@ -215,7 +215,7 @@ class SubscriptionState:
         return formatted
 
     def take_columns(self, names: list[str], max_rows: int, max_bytes: int) -> RecordColumns | None:
-        """Return the next records of one partition as columns; None if no records have arrived.
+        """Return the next records of one partition as columns; None if no record has arrived.
 
         Raises the fetcher's error, and ClientError while records that were taken as records are not returned.
         """
@@ -257,7 +257,7 @@ class SubscriptionState:
         return bool(self._ahead)
 
     def next_ahead(self) -> native.Record[Any, Any] | None:
-        """Return one record and advance the position. None when `take_ahead` must be called."""
+        """Return one record and advance the position. Returns None when `take_ahead` must be called."""
         ahead = self._ahead
         if not ahead:
             return None
@@ -265,7 +265,7 @@ class SubscriptionState:
         return record
 
     def count(self, stamped: bool = False) -> tuple[int, int] | None:
-        """Count all arrived records, as (records, bytes of keys and values), without creating Python objects."""
+        """Count the arrived records, as (records, bytes of keys and values), without creating Python objects."""
         self._check_columns_left()
         records, size = 0, 0
         while True:
@@ -295,7 +295,10 @@ class SubscriptionState:
         return state.epoch if epoch < 0 else epoch
 
     def _look_up(self, new_leader: NewLeaderError) -> None:
-        """Stop reading a partition until its position is validated. All records before the position have been taken."""
+        """Stop reading the partition of the error until its position is validated against the new leader's log.
+
+        The fetcher raises the error after it has returned all records before the position.
+        """
         partition = TopicPartition(*new_leader.partition)
         at = self.position(partition) if partition in self._positions else None
         if at is not None:
@@ -309,7 +312,7 @@ class SubscriptionState:
         state.begun, state.start = False, at
 
     def _return_rest(self, partition: TopicPartition) -> None:
-        """Read again the records of a partition that were taken but not returned."""
+        """Drop the records of a partition that were taken but not returned; the fetcher reads them again."""
         if (taken := self._first_taken(partition)) is not None:
             self._fetcher.seek(partition.topic, partition.partition, taken)
             self._forget_taken(partition)
@@ -325,7 +328,7 @@ class SubscriptionState:
         return None if rest is None else rest.next_offset
 
     def _rest_of(self, partition: TopicPartition) -> native.Received | None:
-        """Return the taken records of a partition that follow the records buffered for iteration; None without any."""
+        """Return the records of a partition in `_rest`, which follow the records prepared for iteration."""
         rest = self._rest
         if rest is None or (rest.topic, rest.partition) != (partition.topic, partition.partition):
             return None
@@ -337,7 +340,7 @@ class SubscriptionState:
         if self._rest_of(partition) is not None:
             self._rest = None
         if self._columns_left is not None and self._columns_left[0] == partition and self._reader is not None:
-            # The reader drops its rows at a seek, also for a partition that the fetcher does not read any more.
+            # A seek makes the reader drop its rows, also for a partition that the fetcher no longer reads.
             self._reader.seek(partition.topic, partition.partition, self._columns_left[1])
             self._columns_left = None
 

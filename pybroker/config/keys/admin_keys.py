@@ -20,8 +20,8 @@ class AdminKeys(Settings):
 
     admin_http_listener = optional_string(
         "Address at which /metrics, /healthz and /readyz are served over HTTP, as host:port, such as 127.0.0.1:9404; "
-        "port 0 is any free port. Without this key there is no admin listener. It has no authentication and no "
-        "encryption: use an address that only monitoring systems can reach.",
+        "port 0 is any free port. Without this key there is no admin listener. The listener has no authentication and "
+        "no encryption: use an address that only monitoring systems can reach.",
         ours="set it where a Prometheus server, a load balancer or a supervisor monitors the node",
     )
     metrics_topics_max = integer(
@@ -33,9 +33,9 @@ class AdminKeys(Settings):
     )
     metrics_clients_max = integer(
         1000,
-        "Maximum number of users and client ids with their own series in /metrics for a quota that applies to them, "
-        "and of addresses with a connection rate limit. Those with the most use are included; the others appear only "
-        "as a count.",
+        "Maximum number of users and client ids that have their own series in /metrics, for each quota. Also the "
+        "maximum number of addresses with a connection rate limit that have their own series. The series of the "
+        "entities with the highest usage are included; the others appear only as a count.",
         at_least=0,
         ours="raise it to monitor every client with a quota; lower it where each series costs money",
     )

@@ -43,7 +43,7 @@ class ConsumerGroupKeys(Settings):
     group_consumer_assignment_interval_ms = integer(
         1000,
         "Minimum time in ms between two target assignments of a group. Members that join in between wait for the next "
-        "one.",
+        "target assignment.",
         at_least=0,
         dynamic=True,
     )

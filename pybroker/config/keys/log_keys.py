@@ -33,12 +33,12 @@ class LogKeys(Settings):
         1024**3, "Size in bytes at which a segment is closed and a new one is created.", at_least=1024**2, dynamic=True
     )
     log_roll_ms = optional_long(
-        "Age in ms at which a segment is closed. Without this key, log.roll.hours applies.", at_least=1, dynamic=True
+        "Age in ms at which a segment is closed. Without log.roll.ms, log.roll.hours applies.", at_least=1, dynamic=True
     )
     log_roll_hours = integer(168, "Age in hours at which a segment is closed.", at_least=1)
     log_roll_jitter_ms = optional_long(
         "Maximum random time in ms that is subtracted from the age limit of a segment, so that not all segments roll "
-        "at once. Without this key, log.roll.jitter.hours applies.",
+        "at once. Without log.roll.jitter.ms, log.roll.jitter.hours applies.",
         at_least=0,
         dynamic=True,
     )
@@ -53,7 +53,7 @@ class LogKeys(Settings):
         4096, "Number of bytes of the log between two index entries.", at_least=0, dynamic=True
     )
     log_retention_ms = optional_long(
-        "Age in ms after which a segment may be deleted; a negative number disables this. Without this key, "
+        "Age in ms after which a segment may be deleted; a negative number disables this. Without log.retention.ms, "
         "log.retention.minutes applies.",
         dynamic=True,
     )
@@ -83,7 +83,8 @@ class LogKeys(Settings):
     log_cleaner_threads = integer(1, "Number of compaction threads.", at_least=1, dynamic=True)
     log_cleaner_dedupe_buffer_size = long(
         128 * 1024**2,
-        "Memory in bytes for the map of keys in compaction. Each of log.cleaner.threads needs more than 1 MiB.",
+        "Memory in bytes for the map of keys in compaction, shared by the compaction threads. Each thread needs more "
+        "than 1 MiB.",
         dynamic=True,
     )
     log_cleaner_io_buffer_size = integer(
@@ -126,7 +127,7 @@ class LogKeys(Settings):
     flush = string(
         "interval",
         "When appended records are flushed to disk. interval: as log.flush.interval.messages and log.flush.interval.ms "
-        "specify. group: before every acknowledgement, with one sync for all appends that wait.",
+        "specify. group: before every acknowledgement, with one sync for all waiting appends.",
         one_of=("interval", "group"),
         dynamic=True,
         ours="group if acknowledged records must survive a loss of power at all replicas",
@@ -135,7 +136,8 @@ class LogKeys(Settings):
         LONG_MAX, "Number of records after which a log is flushed to disk.", at_least=1, dynamic=True
     )
     log_flush_interval_ms = optional_long(
-        "Time in ms after which a log is flushed to disk. Without this key, log.flush.scheduler.interval.ms applies.",
+        "Time in ms after which a log is flushed to disk. Without log.flush.interval.ms, "
+        "log.flush.scheduler.interval.ms applies.",
         dynamic=True,
     )
     log_flush_scheduler_interval_ms = long(LONG_MAX, "Same as log.flush.interval.ms, which overrides this key.")
@@ -183,17 +185,18 @@ class LogKeys(Settings):
     )
     num_recovery_threads_per_data_dir = integer(
         2,
-        "Number of threads per log directory that open logs, at the start and later, and flush them at shutdown.",
+        "Number of threads per log directory that open logs, at the start and later, and flush logs at shutdown.",
         at_least=1,
         dynamic=True,
     )
     num_replica_alter_log_dirs_threads = optional_integer(
-        "Number of logs that move to another log directory at a time. Without this key, one per log directory.",
+        "Maximum number of logs that move to another log directory at the same time. The default is the number of log "
+        "directories.",
         at_least=1,
     )
     replica_alter_log_dirs_io_max_bytes_per_second = long(
         LONG_MAX,
-        "Maximum bytes per second that all moves between log directories copy together. With 0 they stop.",
+        "Maximum bytes per second that all moves between log directories copy together. With 0, all moves stop.",
         at_least=0,
         dynamic=True,
     )
@@ -215,7 +218,7 @@ class LogKeys(Settings):
         dynamic=True,
     )
     compression_lz4_level = integer(
-        9, "Compression level of lz4, 1 to 17; 9 is the fast compressor.", at_least=1, at_most=17, dynamic=True
+        9, "Compression level of lz4, 1 to 17; 9 selects the fast compressor.", at_least=1, at_most=17, dynamic=True
     )
     compression_zstd_level = integer(
         3, "Compression level of zstd, -131072 to 22.", at_least=-131072, at_most=22, dynamic=True

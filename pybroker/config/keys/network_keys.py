@@ -24,7 +24,7 @@ class NetworkKeys(Settings):
     listener_security_protocol_map = string(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "Security protocol of each listener name, as NAME:PROTOCOL pairs separated by commas. Without this key, the "
-        "names in controller.listener.names are PLAINTEXT, too.",
+        "names in controller.listener.names also map to PLAINTEXT.",
         dynamic=True,
     )
     ssl_principal_mapping_rules = string(
@@ -33,7 +33,7 @@ class NetworkKeys(Settings):
         "RULE:pattern/replacement/ with an optional L or U at the end, or DEFAULT.",
     )
     inter_broker_listener_name = optional_string(
-        "Listener for connections between brokers. Without this key, the listener named as "
+        "Listener for connections between brokers. Without this key, the listener whose name equals the value of "
         "security.inter.broker.protocol."
     )
     security_inter_broker_protocol = string(
@@ -66,8 +66,8 @@ class NetworkKeys(Settings):
     )
     socket_request_max_elements = integer(
         50_000,
-        "Maximum number of elements of all arrays of one request, with its tagged fields, together. A connection that "
-        "sends more is closed. The limit applies to requests of the control plane, so not to Produce and Fetch.",
+        "Maximum number of array elements and tagged fields in one request, in total. A connection that sends a "
+        "request with more is closed. The limit applies to all requests but Produce and Fetch.",
         at_least=1,
         ours="raise it for a tool that sends more topics or partitions in one request",
     )
@@ -82,8 +82,8 @@ class NetworkKeys(Settings):
     )
     queued_max_request_bytes = long(
         -1,
-        "Maximum bytes of requests that are being received or in progress, over all connections, without requests "
-        "below 16 KiB. At the limit, no further request is received. -1 for no limit.",
+        "Maximum bytes of requests that are being received or in progress, over all connections. Requests below 16 KiB "
+        "do not count. At the limit, no further request is received. -1 for no limit.",
     )
     queued_max_response_bytes = long(
         256 * 1024**2,
@@ -100,8 +100,8 @@ class NetworkKeys(Settings):
         ours="lower it where many slow clients read large responses",
     )
     congestion_control = optional_string(
-        "TCP congestion control of a listener's connections, such as reno or bbr; without it, the default of the "
-        "operating system. listener.name.<name>.congestion.control sets it for one listener.",
+        "TCP congestion control of a listener's connections, such as reno or bbr. Without this key, the default of the "
+        "operating system applies. listener.name.<name>.congestion.control sets it for one listener.",
         ours="bbr for a listener whose clients are behind a lossy link",
     )
     connections_max_idle_ms = long(
@@ -109,8 +109,8 @@ class NetworkKeys(Settings):
     )
     max_connections = integer(
         INT_MAX,
-        "Maximum number of open connections; more wait in the listen backlog until one closes. A low limit of file "
-        "descriptors (RLIMIT_NOFILE) lowers this number, so that descriptors remain for logs. "
+        "Maximum number of open connections; further ones wait in the listen backlog until one closes. A low limit of "
+        "file descriptors (RLIMIT_NOFILE) lowers this number, so that descriptors remain for logs. "
         "listener.name.<name>.max.connections sets it for one listener.",
         at_least=0,
         dynamic=True,
@@ -126,7 +126,7 @@ class NetworkKeys(Settings):
     )
     max_connection_creation_rate = integer(
         INT_MAX,
-        "Maximum number of connections accepted per second; more wait in the listen backlog. "
+        "Maximum number of connections accepted per second; further ones wait in the listen backlog. "
         "listener.name.<name>.max.connection.creation.rate sets it for one listener.",
         at_least=0,
         dynamic=True,

@@ -17,13 +17,14 @@ class NodeKeys(Settings):
 
     process_roles = listing(
         ("broker", "controller"),
-        "Roles of this node. Kafka requires this key; here a single node without it has both roles.",
+        "Roles of this node. Kafka requires this key. Here a single-node cluster does not: without it, the node has "
+        "both roles.",
         each_of=("broker", "controller"),
     )
     node_id = integer(
         1,
-        "Id of this node, unique in its cluster and stored in meta.properties. Kafka has no default; here a single "
-        "node has one.",
+        "Id of this node, unique in its cluster and stored in meta.properties. Kafka has no default. Here the default "
+        "applies to a single-node cluster.",
         at_least=0,
     )
     broker_id = integer(-1, "Old name of node.id, used if node.id is not set.")
@@ -55,7 +56,7 @@ class NodeKeys(Settings):
     authorizer_class_name = Key(
         Kind.STRING,
         "",
-        "Class that authorizes the operations of clients; without it, all operations are allowed. Kafka's "
+        "Class that authorizes the operations of clients; if empty, all operations are allowed. Kafka's "
         "StandardAuthorizer uses ACLs; module:Class is a custom Python class (docs/guides/authorization.md).",
         parse=str,
         check=lambda value: value in ("", STANDARD_AUTHORIZER) or is_python_class(value),
@@ -86,11 +87,12 @@ class NodeKeys(Settings):
     )
     leader_imbalance_per_broker_percentage = integer(
         0,
-        "Maximum percentage of the partitions that prefer a broker but have another leader; above it, leadership "
-        "returns to the broker. Kafka has no such key since 4.0, and always returns leadership.",
+        "Maximum percentage of partitions with another leader, among the partitions that have a broker as preferred "
+        "replica. Above it, leadership returns to the broker. Kafka has no such key since 4.0, and always "
+        "returns leadership.",
         at_least=0,
         at_most=100,
-        ours="10, Kafka's default before 4.0, where a change of leaders costs more than their imbalance",
+        ours="10, Kafka's default before 4.0, where a leader change costs more than imbalanced leaders",
     )
     unclean_leader_election_interval_ms = long(
         300_000,

@@ -24,7 +24,7 @@ class OAuthKeys(Settings):
 
     sasl_oauthbearer_jwks_endpoint_url = optional_string(
         "https: or file: URL of the keys (JWKS) that verify OAUTHBEARER tokens; needs pybroker[oauth]. "
-        "listener.name.<name>.sasl.oauthbearer.* sets it and related keys for one listener. Without it, "
+        "listener.name.<name>.sasl.oauthbearer.* sets it and related keys for one listener. Without this URL, "
         "listener.name.<name>.oauthbearer.sasl.server.callback.handler.class may be Kafka's "
         "OAuthBearerUnsecuredValidatorCallbackHandler, which accepts unsigned tokens."
     )
@@ -39,7 +39,7 @@ class OAuthKeys(Settings):
         10_000, "Maximum backoff in ms between two attempts to fetch the JWKS keys."
     )
     sasl_oauthbearer_expected_audience = listing(
-        (), "Audiences of which a token must contain one in its aud claim; any if empty."
+        (), "Accepted audiences: the aud claim of a token must contain one of them. If empty, any audience is accepted."
     )
     sasl_oauthbearer_expected_issuer = optional_string("Issuer that a token must contain in its iss claim.")
     sasl_oauthbearer_scope_claim_name = string("scope", "Name of the claim with the scopes of a token.")

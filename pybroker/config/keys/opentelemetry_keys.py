@@ -45,8 +45,8 @@ class OpenTelemetryKeys(Settings):
     )
     opentelemetry_timeout_ms = integer(
         10_000,
-        "Maximum time in ms of an export to an OpenTelemetry receiver, including retries. After it, the exported data "
-        "is lost.",
+        "Maximum time in ms of an export to an OpenTelemetry receiver, including retries. Data that is not exported "
+        "within this time is lost.",
         at_least=1,
         ours="raise it for a receiver behind a slow link",
     )

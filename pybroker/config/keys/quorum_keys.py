@@ -11,7 +11,7 @@ class QuorumKeys(Settings):
 
     controller_listener_names = listing(
         (),
-        "Names of the listeners for controllers. A node without the role broker connects to the first of them. Every "
+        "Names of the listeners for controllers. Nodes connect to controllers on the first of these listeners. Every "
         "node of a cluster needs this key.",
     )
     controller_quorum_voters = listing(
@@ -25,7 +25,7 @@ class QuorumKeys(Settings):
     controller_quorum_auto_join_enable = boolean(
         False,
         "Whether a controller adds itself to the voters, if the metadata log contains the voters (KIP-1186). Otherwise "
-        "`pybroker metadata-quorum add-controller` adds it. A removed voter would add itself again.",
+        "`pybroker metadata-quorum add-controller` adds it. With true, a removed voter adds itself again.",
     )
     controller_quorum_election_timeout_ms = integer(
         1000,
@@ -38,8 +38,8 @@ class QuorumKeys(Settings):
     )
     controller_quorum_election_backoff_max_ms = integer(
         1000,
-        "Maximum backoff in ms before the next election after one that was not won. The backoff grows up to this "
-        "value.",
+        "Maximum backoff in ms after a lost election, before the voter starts another one. The backoff grows with each "
+        "lost election up to this value.",
         at_least=0,
     )
     controller_quorum_request_timeout_ms = integer(
@@ -75,7 +75,9 @@ class QuorumKeys(Settings):
     metadata_log_segment_bytes = integer(
         1024**3, "Maximum size in bytes of a segment of the metadata log.", at_least=8 * 1024**2
     )
-    metadata_log_segment_ms = long(7 * 86_400_000, "Maximum time in ms before the metadata log rolls.")
+    metadata_log_segment_ms = long(
+        7 * 86_400_000, "Maximum time in ms before a new segment of the metadata log is created."
+    )
     metadata_log_max_record_bytes_between_snapshots = long(
         20 * 1024**2, "Bytes of metadata records after which a snapshot is created.", at_least=1
     )

@@ -38,7 +38,7 @@ class SecurityKeys(Settings):
         dynamic=True,
     )
     sasl_jaas_config = password(
-        "Login modules in JAAS format. The users of PLAIN are options user_<name>=<password> of its PlainLoginModule. "
+        "Login modules in JAAS format. An option user_<name>=<password> of PlainLoginModule defines a user of PLAIN. "
         "listener.name.<name>.<mechanism>.sasl.jaas.config sets it for one listener and mechanism.",
         acts=True,
     )
@@ -89,14 +89,15 @@ class SecurityKeys(Settings):
         "OAUTHBEARER, GSSAPI. listener.name.<name>.<mechanism>.sasl.jaas.config sets its user, token or key.",
         dynamic=True,
     )
-    ssl_cipher_suites = listing((), "Cipher suites that are offered.", dynamic=True)
+    ssl_cipher_suites = listing((), "Enabled TLS cipher suites.", dynamic=True)
     ssl_client_auth = string(
         "none",
-        "Whether a client of an SSL listener must present a certificate.",
+        "Whether a client of an SSL listener must present a certificate (required), may present one (requested), or "
+        "does not (none).",
         one_of=("required", "requested", "none"),
         dynamic=True,
     )
-    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "TLS versions that are offered.", dynamic=True)
+    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), "Enabled TLS versions.", dynamic=True)
     ssl_endpoint_identification_algorithm = string(
         "https",
         "Whether the certificate of another node must match the host name of the connection: https, or empty to "
@@ -106,19 +107,23 @@ class SecurityKeys(Settings):
     ssl_engine_factory_class = class_name(None, "Class that creates SSL engines. Only none is accepted.")
     ssl_key_password = password("Password of the private key.", acts=True)
     ssl_keymanager_algorithm = string("SunX509", "Algorithm of the key manager.", acts=False, dynamic=True)
-    ssl_keystore_certificate_chain = password("Certificate chain.", acts=True)
-    ssl_keystore_key = password("Private key.", acts=True)
+    ssl_keystore_certificate_chain = password(
+        "Certificate chain in PEM format, in place of a key store file.", acts=True
+    )
+    ssl_keystore_key = password("Private key in PEM format, in place of a key store file.", acts=True)
     ssl_keystore_location = optional_string("File of the key store.", dynamic=True)
     ssl_keystore_password = password("Password of the key store.", acts=True)
-    ssl_keystore_type = string("JKS", "Format of the key store.", dynamic=True)
+    ssl_keystore_type = string("JKS", "Format of the key store: JKS, PKCS12 or PEM.", dynamic=True)
     ssl_protocol = string("TLSv1.3", "TLS version of the context.", acts=False, dynamic=True)
     ssl_provider = optional_string("Security provider.", acts=False, dynamic=True)
     ssl_secure_random_implementation = optional_string("Source of random numbers.", acts=False, dynamic=True)
     ssl_trustmanager_algorithm = string("PKIX", "Algorithm of the trust manager.", acts=False, dynamic=True)
-    ssl_truststore_certificates = password("Trusted certificates.", acts=True)
+    ssl_truststore_certificates = password(
+        "Trusted certificates in PEM format, in place of a trust store file.", acts=True
+    )
     ssl_truststore_location = optional_string("File of the trust store.", dynamic=True)
     ssl_truststore_password = password("Password of the trust store.", acts=True)
-    ssl_truststore_type = string("JKS", "Format of the trust store.", dynamic=True)
+    ssl_truststore_type = string("JKS", "Format of the trust store: JKS, PKCS12 or PEM.", dynamic=True)
 
 
 LISTENER_ONLY = frozenset(

@@ -21,8 +21,12 @@ class TopicKeys(Settings):
         ours="raise it for a program that starts with more topics at once",
     )
     delete_topic_enable = boolean(True, "Whether topics can be deleted.")
-    num_partitions = integer(1, "Number of partitions of a topic that is created without a number.", at_least=1)
-    default_replication_factor = integer(1, "Replication factor of a topic that is created without one.", at_least=1)
+    num_partitions = integer(
+        1, "Number of partitions of a topic that is created without a number of partitions.", at_least=1
+    )
+    default_replication_factor = integer(
+        1, "Replication factor of a topic that is created without a replication factor.", at_least=1
+    )
     min_insync_replicas = integer(
         1, "Minimum number of in-sync replicas for a write with acks=all.", at_least=1, dynamic=True
     )
@@ -34,11 +38,15 @@ class TopicKeys(Settings):
         30000, "Time in ms without being caught up after which a follower is removed from the in-sync replicas."
     )
     replica_fetch_max_bytes = integer(1024**2, "Bytes to fetch per partition from a leader.", at_least=0)
-    replica_fetch_min_bytes = integer(1, "Minimum bytes for which the fetch of a follower waits.")
+    replica_fetch_min_bytes = integer(
+        1,
+        "Minimum bytes in the response to a follower's Fetch. The leader waits for these bytes up to "
+        "replica.fetch.wait.max.ms.",
+    )
     replica_fetch_wait_max_ms = integer(500, "Maximum wait in ms of a follower's fetch.")
     replica_fetch_backoff_ms = integer(1000, "Pause in ms after a failed fetch from a leader.", at_least=0)
     replica_fetch_response_max_bytes = integer(
-        10 * 1024**2, "Bytes to fetch from a leader in one response.", at_least=0
+        10 * 1024**2, "Bytes to fetch from a leader in one response, over all partitions.", at_least=0
     )
     replica_socket_timeout_ms = integer(30000, "Maximum wait in ms on a connection of a follower to its leader.")
     replica_socket_receive_buffer_bytes = integer(
@@ -69,7 +77,7 @@ class TopicKeys(Settings):
     replica_selector_class = optional_string(
         "Class that selects the replica for a consumer's fetch (KIP-392). "
         "org.apache.kafka.common.replica.RackAwareReplicaSelector selects a replica in the consumer's rack. Without "
-        "it, or with org.apache.kafka.common.replica.LeaderSelector, it is the leader.",
+        "this key, or with org.apache.kafka.common.replica.LeaderSelector, the leader is selected.",
         one_of=REPLICA_SELECTORS,
     )
     replica_high_watermark_checkpoint_interval_ms = long(

@@ -38,8 +38,9 @@ class TransactionKeys(Settings):
     )
     transaction_partition_verification_enable = boolean(
         True,
-        "Whether a partition verifies a transaction with its coordinator before it appends the first batch. This "
-        "applies to clients whose requests do not add partitions to the transaction implicitly (KIP-890).",
+        "Whether the leader of a partition verifies with the transaction coordinator, before the first append, that "
+        "the partition is part of the transaction. Clients whose requests add partitions implicitly (KIP-890) need no "
+        "verification.",
         dynamic=True,
     )
     transaction_max_timeout_ms = integer(

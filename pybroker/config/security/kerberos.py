@@ -1,4 +1,4 @@
-"""A listener's Kerberos settings (GSSAPI): its key table and principal, and the rules from principals to users.
+"""A listener's Kerberos settings (GSSAPI): its key table and principal, and the rules that map principals to users.
 
 Owns the supported options of Java's Krb5LoginModule, the syntax of `sasl.kerberos.principal.to.local.rules`, and the
 rejection of a listener whose package is not installed. Must not know tokens, or apply a rule.
@@ -29,7 +29,7 @@ GSSAPI = "GSSAPI"
 SERVICE = "sasl.kerberos.service.name"
 RULES = "sasl.kerberos.principal.to.local.rules"
 _LACKING = (
-    f"the package that speaks Kerberos ({install_command('gssapi')}), or another mechanism, as in "
+    f"the Kerberos package ({install_command('gssapi')}), or another mechanism, as in "
     "sasl.enabled.mechanisms=SCRAM-SHA-512"
 )
 _JAAS_EXAMPLE = (
@@ -44,7 +44,7 @@ _REFERENCE = re.compile(r"\$(\d*)")
 
 
 class LocalRule(msgspec.Struct, frozen=True):
-    """A rule from a Kerberos principal to a user. Without `format` it is DEFAULT."""
+    """A rule that maps a Kerberos principal to a user. A rule without `format` is DEFAULT."""
 
     text: str
     """The text of the rule."""
@@ -55,7 +55,7 @@ class LocalRule(msgspec.Struct, frozen=True):
     match: str | None = None
     """An RE2 pattern that must match the whole formatted name; None: matches all."""
     pattern: str | None = None
-    """The part of the name to replace; None: nothing."""
+    """An RE2 pattern for the part of the name to replace; None: nothing is replaced."""
     replacement: str = ""
     repeats: bool = False
     """Whether every match is replaced, instead of the first only."""
@@ -69,7 +69,7 @@ class KerberosSettings(msgspec.Struct, frozen=True):
     principal: str
     """`kafka/broker.example.com@EXAMPLE.COM`."""
     key_table: str | None = None
-    """The key table file; None for the system's."""
+    """The key table file; None for the key table of the system."""
     rules: tuple[LocalRule, ...] = (LocalRule("DEFAULT"),)
 
 
@@ -126,7 +126,7 @@ def _parse_rule(text: str) -> LocalRule:
     parts = int(found["parts"])
     for reference in _REFERENCE.findall(found["format"]):
         if not reference or int(reference) > parts:
-            raise ValueError(f"references from $0 to ${parts} in {text!r}, not ${reference}")
+            raise ValueError(f"only references from $0 to ${parts} in {text!r}, which contains ${reference}")
     for pattern in (found["match"], found["pattern"]):
         _check_pattern(pattern, text)
     return LocalRule(

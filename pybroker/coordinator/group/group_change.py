@@ -1,4 +1,4 @@
-"""A change of a group that is not written to the log; and the union type of a decision's records.
+"""A change of a group in memory, without a record in the log; and the union type of a decision's records.
 
 Owns these two types. Must not know why a group changes.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class GroupChange(msgspec.Struct, frozen=True):
-    """A change of a group that is not written to the log."""
+    """A change of a group in memory only. No record is written to the log for it."""
 
     group_id: GroupId
     group: Group | None
     """The group after the change; None if it is deleted."""
     why: str = ""
-    """For log messages: why it rebalances, with the reasons that clients send (KIP-800)."""
+    """The reason of the rebalance for log messages, with the reasons that clients send (KIP-800)."""
 
 
 Record: TypeAlias = GroupRecord | GroupChange | TransactionalRecord | Marker

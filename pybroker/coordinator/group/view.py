@@ -1,6 +1,6 @@
-"""The input of decisions: groups and offsets of one partition, the cluster's topics, the settings.
+"""The input of a group coordinator's decisions: groups and offsets of one partition, topics and settings.
 
-Owns only these types. A function that takes a `GroupView` must not change it; changes are records.
+Owns only these types. A function that gets a `GroupView` must not change it; it returns changes as records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TopicInfo(msgspec.Struct, frozen=True, dict=True):
-    """The properties of a topic that groups use. Caches values that are derived from them while the topic exists."""
+    """The properties of a topic that groups use. Caches values derived from these properties while the topic exists."""
 
     topic_id: bytes
     partitions: int
@@ -37,11 +37,11 @@ class Topics(msgspec.Struct, frozen=True):
     by_name: Mapping[str, TopicInfo] = {}
     name_by_id: Mapping[bytes, str] = {}
     version: int = -1
-    """Offset in the metadata log of the creation of the newest topic: earlier lookups may lack it."""
+    """Offset of the metadata record that created the newest topic. A lookup in an older version may lack that topic."""
 
 
 class Group(Protocol):
-    """The interface that offsets and administration use of a group, of any type."""
+    """The methods of a group of any type that offset commits and administration use."""
 
     @property
     def id(self) -> GroupId:
@@ -61,14 +61,15 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int
     ) -> Callable[[str, bytes, int], None] | None:
         """Raise an error if a member may not commit; `generation` is the member's epoch in KIP-848.
 
-        The returned function raises an error if it may not commit (topic, topic id, partition); None allows all.
+        The returned function raises an error if the member may not commit an offset of (topic, topic id, partition).
+        None allows all partitions.
         """
 
     def check_transactional_commit(
@@ -88,10 +89,10 @@ class Group(Protocol):
         """Raise an error if the group may not be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether a member subscribes to the topic; if subscriptions are unknown, whether one may."""
+        """Return whether a member subscribes to the topic, or may subscribe if subscriptions are unknown."""
 
     def retention_begins(self, committed_ms: int) -> int | None:
-        """Return when the retention of an offset committed at that time begins; None while offsets are kept."""
+        """Return when the retention of an offset committed at `committed_ms` begins; None while it is kept."""
 
     def build_tombstones(self) -> Iterable[GroupRecord]:
         """Return the tombstones of the group."""
@@ -108,7 +109,7 @@ class GroupView(Protocol):
         """The settings."""
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
-        """Return the settings of a group of KIP-848: its own take precedence over the broker's."""
+        """Return the settings of a KIP-848 group: the group's own settings override the broker's."""
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:
@@ -120,14 +121,14 @@ class GroupView(Protocol):
 
     @property
     def topics_version(self) -> int:
-        """Offset in the metadata log of the creation of the newest topic."""
+        """Offset of the metadata record that created the newest topic."""
 
     @property
     def groups(self) -> Mapping[GroupId, Group]:
         """All groups by id."""
 
     def group(self, group_id: str) -> Group | None:
-        """Return a group, None if there is none."""
+        """Return a group, or None if it does not exist."""
 
     def offsets(self, group_id: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
         """Return the committed offsets of a group by (topic, partition)."""

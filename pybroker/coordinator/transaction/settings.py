@@ -1,4 +1,4 @@
-"""The configuration of transactions, as the machine uses it."""
+"""The broker settings that the state machine of the transaction coordinator uses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class TransactionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration that decisions about transactions read."""
+    """The settings of the transaction coordinator."""
 
     max_timeout_ms: int
     """The maximum transaction timeout of a producer."""
     id_expiration_ms: int
-    """A transactional id without a transaction for this long is deleted."""
+    """Time without a transaction after which a transactional id is deleted."""
     abort_interval_ms: int
     """Interval of the checks for transactions that exceed their timeout."""
     expiration_interval_ms: int

@@ -1,7 +1,7 @@
 """The accepting side of Kerberos: the broker's use of the system's library (`pybroker.security.kerberos_library`).
 
-Owns the choice of keys, and that only Kerberos is negotiated. Must not know SASL's messages. Every call may read
-files (key table, replay cache, krb5.conf), so it must run on a thread.
+Owns the choice of keys, and the rejection of any mechanism but Kerberos. Must not know SASL's messages. Every call may
+read files (key table, replay cache, krb5.conf), so calls must run outside of the event loop, on a thread.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class AcceptedContext(LibraryContext):
-    """One client's context, with the broker's keys. Keys are read each time, so a changed key table applies.
+    """The security context of one client, with the broker's keys.
 
-    Keys are read for each context, so a changed key table applies at once.
+    Each context reads the key table again, so a changed key table applies to the next client.
     """
 
     def __init__(self, settings: KerberosSettings) -> None:
-        """Raises ContextError where the keys or the library are not available."""
+        """Raises ContextError if the keys or the library are not available."""
         super().__init__(ContextError)
         gssapi = self._gssapi
         store = None if settings.key_table is None else {"keytab": settings.key_table}
         try:
             name = gssapi.Name(settings.principal, gssapi.NameType.kerberos_principal)
-            # Without the mechanism's name a client could negotiate another one (SPNEGO).
+            # Without the name of the mechanism, a client could negotiate another mechanism (SPNEGO).
             kerberos = [gssapi.MechType.kerberos]
             credentials = gssapi.Credentials(name=name, usage="accept", mechs=kerberos, store=store)
             self._realm = str(credentials.name).rpartition("@")[2]

@@ -32,7 +32,7 @@ from pybroker_spark.source.planning import Planner
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SUMMARY = "Prove of stamped records that each is there exactly once"
+SUMMARY = "Check that each stamped record is in the log exactly once"
 _PIECE = "topic string, partition int, tally binary"
 _MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("tally", pa.binary())])
@@ -70,7 +70,7 @@ def _batches_by_rows_alone(spark: SparkSession) -> Iterator[None]:
 
 
 def tally_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run in a task: count all batches, and yield the tally."""
+    """Count all batches of a task, and yield the tally."""
     pieces = Pieces()
     for batch in batches:
         pieces.add(batch)
@@ -121,7 +121,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a further option of the read",
     )
     parser.add_argument("--master", metavar="URL", help="Spark's master (default: spark-submit's, or local[*])")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON too; - writes only that")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the report as JSON; - prints JSON in place of the table"
+    )
 
 
 def main(options: argparse.Namespace) -> int:
@@ -136,7 +138,7 @@ def main(options: argparse.Namespace) -> int:
         return 2
     print(report.as_json() if str(options.json) == "-" else report.as_table())
     if not report.findings:
-        print("audit: no record has a stamp: there is nothing to judge", file=sys.stderr)
+        print("audit: no record has a stamp: there is nothing to check", file=sys.stderr)
         return 2
     return 0 if report.is_exactly_once else 1
 
@@ -149,7 +151,7 @@ def _check(options: argparse.Namespace) -> None:
         planner.partitions()
     place: Path | None = options.json
     if place is not None and str(place) != "-" and (place.is_dir() or not place.absolute().parent.is_dir()):
-        raise AuditError(f"--json {place}: must be a file in a directory that is there")
+        raise AuditError(f"--json {place}: must be a file in a directory that exists")
 
 
 def _in_session(options: argparse.Namespace, expected: Sequence[Expected]) -> Report:

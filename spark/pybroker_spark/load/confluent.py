@@ -1,8 +1,8 @@
-"""A load's producer on confluent-kafka, for comparable measurements of the usual Python client.
+"""A load's producer on confluent-kafka, to compare the usual Python client with the native producer.
 
 Uses the client's fastest calls: `produce_batch` with prebuilt values and no callback for each record. Only the last
-record of each batch has a callback, which measures the latency. It uses the same plans and schedules as the native
-producer.
+record of each batch has a callback, which measures the latency. The plans and schedules are those of the
+native producer.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ _NAMES = {
 }
 """Keys of Kafka's producer with another name in librdkafka."""
 _QUEUE = {"queue.buffering.max.messages": "2000000", "queue.buffering.max.kbytes": "262144"}
-"""Librdkafka's queue counts messages; its default of 100,000 is ten milliseconds of small ones."""
+"""Librdkafka limits its queue by messages; the default of 100,000 is ten milliseconds of small messages."""
 
 
 class ConfluentProducer(PacedProducer):
-    """One producer by its plan."""
+    """One producer of a load, which follows its plan."""
 
     def __init__(self, plan: ProducerPlan, number: int) -> None:
         del number  # its records have no stamps
         super().__init__(plan)
         if plan.stamped or plan.keys:
-            raise LoadError("a load with confluent-kafka inside sends plain values: leave out stamps and keys")
+            raise LoadError(
+                "a load with the client confluent-kafka sends values without stamps and keys: leave out both"
+            )
         from confluent_kafka import Producer
 
         settings = {_NAMES.get(key, key): value for key, value in plan.properties.items()}
@@ -62,7 +64,7 @@ class ConfluentProducer(PacedProducer):
         """While nothing is due, run the callbacks of acknowledgements."""
         self._producer.poll(seconds)
 
-    def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka gives every record up in the end)
+    def _drain(self, orders: Orders) -> None:  # noqa: ARG002 (librdkafka times out every record in the end)
         while self._producer.flush(_FLUSH_S):
             pass
 
@@ -117,7 +119,7 @@ class ConfluentProducer(PacedProducer):
         return delivered
 
     def sample(self, phase: int) -> Sample:
-        """Return the new counts of a phase."""
+        """Return the counts of a phase since the last call."""
         fresh = Sample(histogram=LatencyHistogram())
         with self._lock:
             new = self._phases[phase]
@@ -126,7 +128,7 @@ class ConfluentProducer(PacedProducer):
         return new
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """Return all counts as those of partition -1, since librdkafka has none by partition."""
+        """Return all counts under partition -1, since librdkafka does not count by partition."""
         return [(self._plan.topic, -1, self._acknowledged, self._failed)]
 
     def first_failure(self) -> str:
@@ -134,7 +136,7 @@ class ConfluentProducer(PacedProducer):
         return self._failure
 
     def disturbance(self) -> None:
-        """None: librdkafka does not report them."""
+        """Return None: librdkafka does not report disturbances."""
 
     def close(self) -> None:
         """Purge unsent records."""

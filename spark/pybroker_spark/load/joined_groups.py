@@ -1,6 +1,6 @@
-"""Checks whether the groups of a load have all their members, before its start.
+"""Checks whether all members have joined their groups before a load starts.
 
-Owns the group requests, and their timeout. `job` decides what follows.
+Owns the DescribeGroups requests and the timeout. `job` decides what to do after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAP_S: Final = 0.1
 
 
 class JoinedGroups:
-    """The groups whose members join before the start."""
+    """The consumer groups whose members must have joined before the load starts."""
 
     def __init__(self, plan: LoadPlan) -> None:
         members = [one for one in plan.clients if isinstance(one, ConsumerPlan) and one.joins_before_start]
@@ -30,7 +30,7 @@ class JoinedGroups:
         self._next_s = 0.0
 
     def are_stable(self, give_up: Callable[[str], None]) -> bool:
-        """Whether every group is stable with all its members. `give_up` is called once after the timeout."""
+        """Return whether every group is stable with all its members. `give_up` is called once, after the timeout."""
         now = time.monotonic()
         if not self._expected or now < self._next_s:
             return not self._expected
@@ -44,7 +44,7 @@ class JoinedGroups:
         return not lacking
 
     def _lacking(self) -> str:
-        """Describe the groups that are not ready; empty when all are."""
+        """Return a description of a group that is not ready; empty when all groups are ready."""
         for servers, properties in self._properties.items():
             wanted = {group: count for (there, group), count in self._expected.items() if there == servers}
             try:

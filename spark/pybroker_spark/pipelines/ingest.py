@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME: Final = "ingest"
-DESCRIPTION = "Send the rows of files to a topic, and invalid rows to a dead-letter topic."
+DESCRIPTION = "Send the rows of files to a topic, and rows that cannot be read to a dead-letter topic."
 
 MAX_REQUEST_SIZE: Final = 1_048_576
 """Kafka's default of `max.request.size`."""
@@ -146,15 +146,9 @@ def _refused(error: Column) -> Column:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--source", required=True, metavar="PATH", help="a file, a directory, or a pattern of file names"
-    )
+    parser.add_argument("--source", required=True, metavar="PATH", help="a file, a directory or a glob pattern")
     parser.add_argument("--format", choices=file_rows.FORMATS, required=True, help="format of the files")
-    parser.add_argument(
-        "--schema",
-        metavar="DDL",
-        help="schema of the rows, as 'id INT, name STRING' (default: inferred from the files)",
-    )
+    parser.add_argument("--schema", metavar="DDL", help="as 'id INT, name STRING'; inferred from the files if left out")
     parser.add_argument("--header", action="store_true", help="the first line of each CSV file names the columns")
     parser.add_argument(
         "--option",
@@ -176,10 +170,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     topics.add_target(parser)
     topics.add_dead_letters(parser)
-    parser.add_argument("--checkpoint", metavar="DIR", help="run as a stream; DIR records which files were read")
     parser.add_argument(
-        "--max-files-per-trigger", type=kinds.count, metavar="N", help="maximum number of files in a micro-batch"
+        "--checkpoint", metavar="DIR", help="run as a stream that stores in DIR which files it has read"
     )
+    parser.add_argument("--max-files-per-trigger", type=kinds.count, metavar="N", help="files in a micro-batch")
     streams.add_trigger(parser)
 
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         required=True,
         metavar="DIR",
-        help="where the query keeps how far it has read; a query that is started again goes on from there",
+        help="directory of the query's read offsets; a restarted query continues from these offsets",
     )
     add_trigger(parser)
 
@@ -53,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_trigger(parser: argparse.ArgumentParser) -> None:
     """Declare the trigger of micro-batches."""
     when = parser.add_mutually_exclusive_group()
-    when.add_argument("--available-now", action="store_true", help="read what is there now, then end")
+    when.add_argument("--available-now", action="store_true", help="read the records that exist at the start, then end")
     when.add_argument(
         "--interval",
         type=kinds.duration,
         metavar="TIME",
-        help="time between micro-batches; else one follows the other",
+        help="time between micro-batches; if omitted, each starts when the previous one ends",
     )
 
 
@@ -111,7 +111,7 @@ class Ended:
 class _Listener(StreamingQueryListener):
     """Adds up the progress of all queries of a session, by run.
 
-    Spark reports progress with a delay, and a query keeps only its last hundred: both together miss none.
+    Spark reports progress with a delay, and a query keeps only its last hundred reports: together they are complete.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Reads back the rows that attempts of a task have written; used only after a failure.
 
-Owns the range to read (from the first attempt's offsets to the end of each partition), and the error where it was
-deleted. Rows are recognized by the producer id of their batches, which belongs to one task of one batch of one
-query.
+Owns the range to read (from the first attempt's offsets to the end of each partition), and the error if a part of the
+range was deleted. Rows are recognized by the producer id of their batches, which belongs to one task of one batch of
+one query.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SILENCE_SECONDS: Final = 60.0
 
 
 def begins_of(admin: Admin, marks: Mapping[str, TopicMark]) -> dict[TopicPartition, int]:
-    """Return by partition the first offset that may contain rows of a task, from its first attempt's marks.
+    """Return by partition the first offset that may contain rows of a task, from the marks of its first attempt.
 
-    Partitions added since, and recreated topics, are read from their start. Raises TargetLostError where a topic, or
-    records that may be the task's, were deleted.
+    Partitions added since, and recreated topics, are read from their start. Raises TargetLostError if a topic, or
+    records that the task may have written, were deleted.
     """
     begins: dict[TopicPartition, int] = {}
     for topic, mark in marks.items():
@@ -38,7 +38,7 @@ def begins_of(admin: Admin, marks: Mapping[str, TopicMark]) -> dict[TopicPartiti
                 raise
             written = ", ".join(f"{topic}-{index} from offset {end}" for index, end in enumerate(mark.ends))
             raise TargetLostError(
-                f"topic {topic!r} is gone, and an earlier attempt may have written {written}"
+                f"topic {topic!r} does not exist, and an earlier attempt may have written {written}"
             ) from error
         same = found.topic_id.hex() == mark.topic_id
         noted = [TopicPartition(topic, partition.index) for partition in found.partitions]
@@ -49,8 +49,8 @@ def begins_of(admin: Admin, marks: Mapping[str, TopicMark]) -> dict[TopicPartiti
             begins[partition] = mark.ends[partition.partition] if known else start
             if start > begins[partition]:
                 raise TargetLostError(
-                    f"{topic}-{partition.partition}: the log begins at offset {start}, and records from offset"
-                    f" {begins[partition]} on may have been written by an earlier attempt: whether they were is lost"
+                    f"{topic}-{partition.partition}: the log begins at offset {start}. An earlier attempt may have"
+                    f" written records from offset {begins[partition]} on, which were deleted before this check"
                 )
     return begins
 
@@ -72,7 +72,7 @@ def read_rows(
             end = ends[partition].offset
             if end < begin:
                 raise TargetLostError(
-                    f"{partition.topic}-{partition.partition}: the log ends at offset {end}, and ended at {begin}"
+                    f"{partition.topic}-{partition.partition}: the log ended at offset {begin}, and ends at {end} now"
                 )
             if end > begin:
                 yield from _rows_of(fetcher, partition, (begin, end), producer_id)
@@ -89,7 +89,7 @@ def _rows_of(
         if taken is None:
             if time.monotonic() > deadline:
                 raise TargetLostError(
-                    f"{partition.topic}-{partition.partition}: nothing came at offset {at} for"
+                    f"{partition.topic}-{partition.partition}: no record arrived from offset {at} for"
                     f" {_SILENCE_SECONDS:.0f} s, and the log ends at {end}"
                 )
             continue

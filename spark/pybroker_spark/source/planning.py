@@ -84,7 +84,7 @@ class Planner:
         described = self._describe(names, missing_ok)
         self.topic_ids = {topic.name: topic.topic_id for topic in described}
         if (moved := self._leaders.compare(described)) is not None:
-            _log.warning("leaders changed, and reading goes on with the new ones: %s", moved)
+            _log.warning("leaders changed, and reading continues from the new leaders: %s", moved)
         found = [TopicPartition(topic.name, partition.index) for topic in described for partition in topic.partitions]
         if topics.assigned:
             absent = topics.assigned - set(found)
@@ -137,8 +137,8 @@ class Planner:
         late = [partition for partition, response in listed.items() if response.offset < 0]
         if late and starting and not self.options.latest_if_no_match:
             raise OptionError(
-                f"{named(late[:1])}: no record is as young as {side} time {times[late[0]]} ms; must be earlier, or set "
-                "startingOffsetsByTimestampStrategy=latest"
+                f"{named(late[:1])}: no record is at or after the {side} time {times[late[0]]} ms; must be earlier, or "
+                "set startingOffsetsByTimestampStrategy=latest"
             )
         return {p: response.offset for p, response in listed.items() if response.offset >= 0} | self.all_at(
             late, LATEST
@@ -186,8 +186,8 @@ class Planner:
     def lose(self, what: str) -> None:
         """Handle lost records: raise DataLossError or log them, as `failOnDataLoss` defines."""
         if self.options.fail_on_data_loss:
-            raise DataLossError(f"{what}; with failOnDataLoss=false what is still there is read")
-        _log.warning("%s; failOnDataLoss=false: what is still there is read", what)
+            raise DataLossError(f"{what}; with failOnDataLoss=false the remaining records are read")
+        _log.warning("%s; failOnDataLoss=false: the remaining records are read", what)
 
     def _query(self, question: Callable[[Admin], Response]) -> Response:
         """Query the cluster, with at most `fetchOffset.numRetries` attempts, on new connections each time.

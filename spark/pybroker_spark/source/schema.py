@@ -1,8 +1,8 @@
 """The columns of a read and of a write: names, order and types of Spark's Kafka connector, and a written timestamp.
 
 Owns the schema of a read, and the validation of a write's schema. A Python source does not know which columns a
-query uses, so a read builds all columns of its schema: the user's (`.schema("value binary, offset long")`), or that
-of the option `columns`.
+query uses, so a read builds all columns of its schema: the schema of the user (`.schema("value binary, offset long")`),
+or the columns of the option `columns`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OF_TIMES: Final = {
     "timestamp_ntz": ": write cast(timestamp AS timestamp), a time in spark.sql.session.timeZone, or drop the column"
 }
 _OF_OTHERS: Final = ": cast it, or drop the column to have each record get the time of its writing"
-"""Spark's Kafka connector ignores this column. Programs for it may have one of another type, so the error has a fix."""
+"""Advice for a column `timestamp` of another type: Spark's Kafka connector ignores it, so programs may have one."""
 
 
 def read_schema(options: ReadOptions) -> StructType:
@@ -81,7 +81,9 @@ def read_columns(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
             kind = field.dataType.simpleString() + ("" if field.nullable else " not null")
             raise OptionError(f"schema: column {field.name} is {kind}; must be {wanted.simpleString()}, nullable")
     if len(set(names)) < len(names) or not names:
-        raise OptionError(f"schema: columns {', '.join(names) or 'none'}; must be at least one, each once")
+        raise OptionError(
+            f"schema: columns {', '.join(names) or 'none'}; expected at least one column, and no duplicates"
+        )
     if options.columns is not None and options.columns != names:
         raise OptionError(f"columns={','.join(options.columns)}: the schema has {', '.join(names)}; give only one")
     return names

@@ -50,7 +50,7 @@ def test_a_log_that_is_there_is_kept_beside_and_only_when_asked_for(
     directory = tmp_path / "data"
     shutil.copytree(saved.with_name("data"), directory)
     assert main(["snapshot", "restore", *settings(directory), str(saved)]) == 1
-    assert "with --replace it is renamed, and kept" in capsys.readouterr().err
+    assert "--replace renames and keeps it" in capsys.readouterr().err
     assert main(["snapshot", "restore", *settings(directory), str(saved), "--replace"]) == 0
     assert len(list(directory.glob("__cluster_metadata-0.*-replaced"))) == 1
     with Broker(directory=directory) as broker, Admin(broker.bootstrap_servers) as admin:
@@ -70,7 +70,7 @@ def test_a_log_that_is_there_is_kept_beside_and_only_when_asked_for(
                 "listener.security.protocol.map=C:PLAINTEXT",
                 "controller.quorum.voters=1@a:1,2@b:1,3@c:1",
             ],
-            "can undo what the cluster has committed",
+            "can cause the loss of committed records",
         ),
     ],
 )
@@ -101,11 +101,11 @@ def test_what_is_no_archive_is_reported_in_one_line(
     path = tmp_path / "no.tar"
     path.write_bytes(content)
     assert main(["snapshot", "restore", *settings(tmp_path / "data"), str(path)]) == 1
-    words = f"{path} is not a tar archive as `pybroker snapshot save` writes it"
+    words = f"{path} is not a tar archive of `pybroker snapshot save`"
     assert capsys.readouterr() == ("", f"pybroker snapshot: {words}\n")
     assert not (tmp_path / "data").exists()
 
 
 def test_a_directory_without_metadata_has_nothing_to_save(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["snapshot", "save", *settings(tmp_path), str(tmp_path / "x.tar")]) == 1
-    assert f"{tmp_path}: no node has its metadata here" in capsys.readouterr().err
+    assert f"{tmp_path}: this directory contains no metadata of a node" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 //! Columns of byte strings and texts, in all of Arrow's layouts: with offsets, as views, and dictionary-encoded.
 //!
-//! Every read of a buffer is checked: invalid offsets, views and dictionary keys are an error of their row, never a read out
-//! of bounds.
+//! Every read of a buffer is checked. An invalid offset, view or dictionary key is an error of its row, never a read
+//! out of bounds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, GenericByteViewArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-/// The most bytes that a view contains itself.
+/// The maximum length of a value that is stored inside its view.
 const INLINE: usize = 12;
 const VIEW: usize = 16;
 
@@ -31,7 +31,7 @@ impl Ends {
     }
 }
 
-/// Byte strings or texts.
+/// A column of byte strings or of texts, in one of the layouts.
 #[derive(Debug)]
 pub struct Parts {
     layout: Layout,

@@ -6,14 +6,14 @@
 //! | `Unnamed` | the handshake has a client certificate | `Ready`, when its principal is known |
 //! | `Intercepted` | the next request has an intercepted API | `Ready`, by the control plane's decision |
 //! | `WaitsForSlot` | the next request is for the control plane, and `queued.max.requests` are in work | `OwnsSlot` |
-//! | `OwnsSlot` | a slot was freed for the connection | `Ready`, when the request begins or cannot |
+//! | `OwnsSlot` | a slot was freed for the connection | `Ready`, when the request begins or cannot begin |
 //! | `Delayed` | a hot-path request is unresolved | `Ready`, when the request is resolved |
 //!
 //! Memory, quotas, the send buffer and a pending close also stop reading, in each of these states.
 
 use super::slot::Delayed;
 
-/// See the module.
+/// The reason why a connection's next request does not begin; the module has the transitions.
 #[derive(Debug, Default)]
 pub enum ReadState {
     /// The next request begins when its frame is complete.
@@ -25,9 +25,9 @@ pub enum ReadState {
     Intercepted,
     /// The next request waits for a slot of `queued.max.requests`.
     WaitsForSlot,
-    /// The next request has a slot of `queued.max.requests`, and has been decided on.
+    /// The next request has a slot of `queued.max.requests`, and is not intercepted again.
     OwnsSlot,
-    /// A request waits for the control plane. Requests behind it would overtake it.
+    /// A hot-path request waits for the control plane. A later request would overtake it.
     Delayed(Box<Delayed>),
 }
 
@@ -42,17 +42,17 @@ impl ReadState {
         matches!(self, Self::Ready)
     }
 
-    /// Ends `Unnamed`; false in another state.
+    /// Changes `Unnamed` to `Ready`. Returns false, without a change, in another state.
     pub fn end_unnamed(&mut self) -> bool {
         matches!(self, Self::Unnamed) && self.end()
     }
 
-    /// Ends `Intercepted`; false in another state.
+    /// Changes `Intercepted` to `Ready`. Returns false, without a change, in another state.
     pub fn end_intercepted(&mut self) -> bool {
         matches!(self, Self::Intercepted) && self.end()
     }
 
-    /// Ends `OwnsSlot`: the caller owns the slot. False in another state.
+    /// Changes `OwnsSlot` to `Ready`: the caller now owns the slot. Returns false, without a change, in another state.
     pub fn take_slot(&mut self) -> bool {
         matches!(self, Self::OwnsSlot) && self.end()
     }
@@ -67,7 +67,7 @@ impl ReadState {
         if let Self::Delayed(delayed) = self { Some(delayed) } else { None }
     }
 
-    /// Ends `Delayed` if the parked request meets the condition, and returns the request.
+    /// Changes `Delayed` to `Ready` if the parked request meets the condition, and returns the request.
     pub fn take_delayed(&mut self, condition: impl FnOnce(&Delayed) -> bool) -> Option<Box<Delayed>> {
         if !self.delayed().is_some_and(condition) {
             return None;

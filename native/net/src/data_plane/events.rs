@@ -232,7 +232,7 @@ impl EventQueue {
         self.push(Event::Line { level, text });
     }
 
-    /// Adds a line about leader epochs that contradicted the log of a partition.
+    /// Logs that the leader epochs of a partition contradicted its log and were repaired.
     pub fn epochs_repaired(&self, partition: &Partition, repaired: &RepairedEpochs) {
         let (topic, index) = (partition.topic(), partition.index());
         self.line(Level::Warning, format!("partition {topic}-{index}: {repaired}"));

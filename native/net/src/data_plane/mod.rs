@@ -68,7 +68,7 @@ impl DataPlane {
     /// Starts the processors and the acceptor, without a listener.
     ///
     /// # Errors
-    /// When threads or file descriptors run out, or `network_threads` is not in 1..=64.
+    /// If threads or file descriptors run out, or if `network_threads` is not in 1..=64.
     pub fn start(settings: Settings) -> io::Result<Self> {
         let reactor = Arc::new(reactor(Arc::new(settings))?);
         let threads = NetworkThreads::start(Arc::clone(&reactor), reactor.settings.network_threads)?;
@@ -91,8 +91,8 @@ impl DataPlane {
         }
     }
 
-    /// Closes a listener; its connections end when their requests in work are complete. Returns whether the listener
-    /// existed.
+    /// Closes a listener; its connections close when their requests in progress are complete. Returns whether the
+    /// listener existed.
     pub fn unlisten(&self, listener: &str) -> bool {
         let closed = self.acceptor.lock().as_ref().and_then(|acceptor| acceptor.unlisten(listener));
         if let Some(name) = &closed {
@@ -133,7 +133,7 @@ impl DataPlane {
         self.reactor.inboxes.post_many(responses.into_iter().map(response));
     }
 
-    /// Frees the slot of a control request in `queued.max.requests`: its response waits for other clients.
+    /// Frees the slot of a control request in `queued.max.requests`, because its response waits for other clients.
     pub fn hold(&self, waiter: Waiter) {
         self.reactor.inboxes.post(waiter.connection, Message::Hold(waiter));
     }
@@ -148,19 +148,19 @@ impl DataPlane {
         self.reactor.inboxes.post(waiter.connection, Message::Verified { waiter, responses });
     }
 
-    /// Enables or disables the verification of transactions with their coordinator (enabled at first). It does not apply to
-    /// clients whose batches add partitions implicitly.
+    /// Enables or disables the verification of transactions with their coordinator (enabled at the start). The
+    /// verification does not apply to clients whose batches add partitions implicitly.
     pub fn verify_transactions(&self, verify: bool) {
         self.reactor.hot_path.unverified_transactions.store(!verify, Ordering::Release);
     }
 
-    /// Authorizes every Produce and Fetch from here on, by rules of `version`; about `decisions` decisions are cached. A
-    /// second call changes the version alone.
+    /// Authorizes every Produce and Fetch from now on, by rules of `version`; about `decisions` decisions are cached. A
+    /// second call changes only the version.
     pub fn set_rights(&self, decisions: usize, version: u64) {
         self.reactor.hot_path.rights.get_or_init(|| Rights::new(decisions, version)).set_version(version);
     }
 
-    /// Enforces the quotas of clients from here on. An [`super::Event::QuotaQuery`] requests those of each client. Another
+    /// Enforces client quotas from now on. An [`super::Event::QuotaQuery`] requests the quotas of each client. Another
     /// `version` invalidates all known quotas; 0 means that no client has quotas.
     pub fn set_quotas(&self, settings: QuotaSettings, version: u64) {
         self.reactor.hot_path.quotas.get_or_init(|| Quotas::new(settings)).set_version(version);
@@ -172,7 +172,7 @@ impl DataPlane {
     }
 
     /// Records the time that a control request took against its client's quota. Returns the `throttle_time_ms` of the
-    /// response, which is to be sent after this call. The connection is muted for so long.
+    /// response, which must be sent after this call. The connection is muted for this time.
     pub fn spend(&self, connection: u64, spent: Duration) -> i32 {
         let Some(open) = self.reactor.open.get(connection) else { return 0 };
         let mut connection = open.lock();
@@ -183,7 +183,7 @@ impl DataPlane {
         throttle.time_ms
     }
 
-    /// Mutes a connection for so long, as the `throttle_time_ms` of the response specifies that is sent after this call.
+    /// Mutes a connection for `time_ms`, the `throttle_time_ms` of the response that is sent after this call.
     pub fn mute(&self, connection: u64, time_ms: u64) {
         if let Some(open) = self.reactor.open.get(connection) {
             open.lock().metering.mute(self.reactor.clock.now().saturating_add(time_ms));
@@ -196,7 +196,7 @@ impl DataPlane {
     }
 
     /// Sets a connection's principal from its next request on. The client has to reauthenticate within `lifetime_ms`. The
-    /// connection is paused until the response to the authentication request, which is to be sent after this call.
+    /// connection is paused until the response to the authentication request, which must be sent after this call.
     pub fn authenticate(&self, connection: u64, identity: Identity, lifetime_ms: Option<u64>) {
         if let Some(open) = self.reactor.open.get(connection) {
             let until = lifetime_ms.map(|lifetime| self.reactor.clock.now().saturating_add(lifetime));
@@ -221,8 +221,8 @@ impl DataPlane {
         self.reactor.capacity.set_limits(limits);
     }
 
-    /// Intercepts the requests of these APIs, and of no others: each is sent as an [`Event::Intercepted`], for the control
-    /// plane to decide on first.
+    /// Intercepts the requests of these APIs, and of no others. The control plane gets each request as an
+    /// [`Event::Intercepted`] and decides on it first.
     pub fn intercept(&self, api_keys: &[i16]) {
         self.reactor.intercepted.set(api_keys);
     }
@@ -242,7 +242,7 @@ impl DataPlane {
         self.reactor.clock.set_ahead(by_ms);
     }
 
-    /// Adds a line about leader epochs that contradicted the log of a partition.
+    /// Logs that the leader epochs of a partition contradicted its log and were repaired.
     pub fn epochs_repaired(&self, partition: &Partition, repaired: &RepairedEpochs) {
         self.reactor.hot_path.events.epochs_repaired(partition, repaired);
     }
@@ -279,12 +279,12 @@ impl DataPlane {
         self.reactor.hot_path.read_replicas.store(racks.map(Arc::new));
     }
 
-    /// Replaces the security settings for connections to those brokers; open connections keep theirs.
+    /// Replaces the security settings for connections to leaders; open connections keep their settings.
     pub fn set_fetch_security(&self, security: FetchSecurity) {
         self.fetchers.set_security(security);
     }
 
-    /// Replaces the brokers that may be fetched from.
+    /// Replaces the brokers from which partitions may be fetched.
     pub fn set_fetch_sources(&self, sources: Vec<FetchSource>) {
         self.fetchers.set_sources(sources);
     }
@@ -294,7 +294,7 @@ impl DataPlane {
         self.fetchers.roles_changed(partitions);
     }
 
-    /// Threads that fetch from leaders.
+    /// The number of threads that fetch from leaders.
     pub fn fetcher_threads(&self) -> usize {
         self.fetchers.threads()
     }
@@ -339,7 +339,7 @@ impl DataPlane {
         self.reactor.hot_path.group_flush.counts()
     }
 
-    /// Counts since the start.
+    /// The counters since the start.
     pub fn counters(&self) -> CountersSnapshot {
         self.reactor.counters.snapshot()
     }
@@ -349,18 +349,18 @@ impl DataPlane {
         self.reactor.counters.work()
     }
 
-    /// Connections since the start, by listener; without listeners that had none.
+    /// Connections since the start, by listener; without listeners that had no connection.
     pub fn listeners(&self) -> Vec<ListenerCounts> {
         self.reactor.capacity.of_listeners()
     }
 
-    /// Connections accepted from addresses with a rate limit, for at most `most` of them, and the number of addresses left
-    /// out.
+    /// Connections accepted from addresses with a rate limit, for at most `most` addresses, and the number of omitted
+    /// addresses.
     pub fn addresses(&self, most: usize) -> (Vec<(IpAddr, u64)>, usize) {
         self.reactor.capacity.of_addresses(most)
     }
 
-    /// The usage of a quota, for at most `most` of its entities, and the number of entities left out.
+    /// The usage of a quota, for at most `most` of its entities, and the number of omitted entities.
     pub fn quota_uses(&self, kind: QuotaKind, most: usize) -> (Vec<QuotaUse>, usize) {
         let Some(quotas) = self.reactor.hot_path.quotas.get() else { return (Vec::new(), 0) };
         quotas.uses(kind, most, self.reactor.clock.now())
@@ -376,7 +376,7 @@ impl DataPlane {
         partition_states::of_partitions(&self.table())
     }
 
-    /// Counts by topic name; without topics that have none.
+    /// Counts by topic name; without topics whose counts are zero.
     pub fn topic_counts(&self) -> Vec<(Arc<str>, TopicCounts)> {
         partition_states::of_topics(&self.table())
     }
@@ -386,7 +386,7 @@ impl DataPlane {
         self.reactor.inboxes.wake(waiter);
     }
 
-    /// Open connections.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
         self.reactor.capacity.taken()
     }
@@ -410,7 +410,7 @@ impl DataPlane {
         }
     }
 
-    /// Completes the requests in work, for at most `grace_ms`, closes every connection and joins every thread.
+    /// Completes the requests in progress, for at most `grace_ms`, closes every connection and joins every thread.
     pub fn shut_down(&self, grace_ms: u64) {
         self.stop_accepting();
         self.fetchers.stop();
@@ -471,7 +471,7 @@ fn reactor(settings: Arc<Settings>) -> io::Result<Reactor> {
     })
 }
 
-/// The part of that state that the acceptor uses.
+/// The part of the processors' state that the acceptor uses.
 fn placing(reactor: &Reactor) -> Placing {
     Placing {
         settings: Arc::clone(&reactor.settings),

@@ -28,9 +28,9 @@ use crate::scheduling::reactor::Reactor;
 use crate::scheduling::timer_wheel::TimerWheel;
 use pybroker_replica::Waiter;
 
-/// The epoll token of the inbox; connections use their number, which never reaches it.
+/// The epoll token of the inbox. The token of a connection is its number, which is always smaller.
 const INBOX: u64 = u64::MAX;
-/// The epoll token of the first adopted processor; others follow by number.
+/// The epoll token of the first adopted processor; the tokens of the others follow.
 const FIRST_ADOPTED: u64 = INBOX - MOST_PROCESSORS as u64;
 /// The most messages, deadlines and completed requests to handle before sockets are polled again.
 const AT_ONCE: usize = 128;
@@ -40,15 +40,15 @@ const AT_ONCE: usize = 128;
 enum Deadline {
     /// A fetch reaches its `max_wait_ms`, or a produce its `timeout_ms`.
     Waiting(Waiter),
-    /// A connection may have been idle for too long.
+    /// Check whether a connection was idle for too long.
     Idle(u64),
-    /// A connection may not have completed its handshake.
+    /// Check whether a connection has completed its handshake.
     Handshake(u64),
-    /// A connection may not have authenticated.
+    /// Check whether a connection has authenticated.
     Authentication(u64),
-    /// The buffer of a large request may be unused.
+    /// Check whether the buffer of a large request is unused.
     Trim(u64),
-    /// The mute of a connection may be over.
+    /// Check whether the mute of a connection has ended.
     Muted(u64),
 }
 
@@ -81,14 +81,14 @@ pub struct Processor {
     epoll: OwnedFd,
     accepted: u64,
     deadlines: TimerWheel<Deadline>,
-    /// Requests that an append on this thread completed, served at the end of the current event: own requests, and at most
-    /// one fetch of another processor.
+    /// Requests that an append on this thread completed: requests of this processor, and at most one fetch of another
+    /// processor. They are served at the end of the current event.
     woken: VecDeque<Waiter>,
     /// Expired deadlines that have not been handled yet.
     due: VecDeque<Deadline>,
     /// Whether the inbox may hold messages without a wake-up.
     more_messages: bool,
-    /// Whether orders have arrived for the thread that owns this processor.
+    /// Whether the thread that owns this processor has received orders.
     ordered: bool,
     /// The time of the stop, in milliseconds of the processor's clock.
     stop_at: Option<u64>,
@@ -115,8 +115,9 @@ impl Processor {
         })
     }
 
-    /// Waits for events, at most for `timeout`, and handles them. Each kind of event is limited, so that the others are
-    /// handled in between. `events` are those of this pass afterwards; `fired` is empty before and after.
+    /// Waits for events, at most for `timeout`, and handles them. The number of handled events of each kind is limited,
+    /// so that other kinds do not wait. Afterwards `events` has the events of this pass; `fired` is empty before and
+    /// after.
     fn pass(&mut self, events: &mut Vec<epoll::Event>, fired: &mut Vec<Deadline>, timeout: Option<&Timespec>) {
         events.clear();
         if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout).is_err() {

@@ -1,7 +1,7 @@
 //! Reading: from a connection's socket to whole frames, and when reading is paused.
 //!
-//! A client that sends much, or does not read its responses, waits itself: the others on the processor continue. Must not
-//! know the content of requests.
+//! A client that sends too much, or does not read its responses, does not delay the other connections of the processor.
+//! Must not know the content of requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,12 +21,12 @@ use crate::scheduling::clock::NANOSECONDS_OF_MS;
 use crate::transport::Received;
 use pybroker_replica::Waiter;
 
-/// Reads of one connection before the other connections are served.
+/// Maximum reads of one connection before other connections are served.
 const READS_A_TURN: usize = 4;
 /// The hint for a client that starts a TLS handshake where none is expected.
 const TLS_TO_PLAINTEXT: &str = ". It begins as TLS does, which this listener does not speak: the client may be set to SSL \
                                 or SASL_SSL";
-/// How long a connection keeps the buffer of a large request without another one.
+/// Time after which a connection without another large request releases the buffer of the last one.
 pub(super) const TRIM_AFTER_MS: u64 = 1000;
 
 impl Processor {
@@ -81,7 +81,7 @@ impl Processor {
         self.receive(connection)
     }
 
-    /// Reads and handles incoming bytes, up to the limit of one turn.
+    /// Reads and handles incoming bytes, with at most [`READS_A_TURN`] reads.
     pub(super) fn receive(&mut self, connection: &mut Connection) -> Result<(), End> {
         for _ in 0..READS_A_TURN {
             if self.paused(connection) || !self.has_memory(connection) {
@@ -105,8 +105,8 @@ impl Processor {
         Ok(())
     }
 
-    /// Requests the principal of a client certificate from the control plane; the connection's requests wait for it. A SASL
-    /// connection gets its principal from SASL instead.
+    /// Requests the principal of a client certificate from the control plane; the connection's requests wait for the
+    /// principal. A SASL connection gets its principal from SASL instead.
     fn name_peer(&self, connection: &mut Connection) {
         if let Some(certificate) = connection.accepted.transport.take_certificate()
             && connection.accepted.authentication.identity().is_some()
@@ -154,8 +154,8 @@ impl Processor {
         connection.control_unanswered() || self.stopped_reading(connection)
     }
 
-    /// Whether this connection is not to be read from. An unanswered control request is no reason: its connection rarely
-    /// sends meanwhile, and a change of interest and back costs two system calls.
+    /// Whether reading from this connection must stop. A control request in progress is no reason: a connection rarely
+    /// sends while it waits for the response, and two changes of the epoll interest cost two system calls.
     pub(super) fn stopped_reading(&self, connection: &Connection) -> bool {
         let settings = &self.reactor.settings;
         connection.reading.is_paused()
@@ -167,8 +167,8 @@ impl Processor {
             || connection.out_bytes() >= settings.queued_response_bytes_per_connection
     }
 
-    /// Handles a peer's close of a connection that is not read from. Requests that it sent before are still executed, as
-    /// they may need no response (`acks=0`), but none of its fetches waits for data any more.
+    /// Handles a peer's close of a connection from which nothing is read. Earlier requests of the peer are still
+    /// executed, as they may need no response (`acks=0`), but its fetches no longer wait for data.
     fn peer_closed(&mut self, connection: &mut Connection) -> Result<(), End> {
         if connection.at_end() {
             return Err(End::Gone);
@@ -222,7 +222,7 @@ impl Processor {
         }
     }
 
-    /// Lets a connection that waited for memory try again, and then the next one.
+    /// Retries the read of a connection that waited for memory, and then the next waiting connection.
     pub(super) fn resume_receiving(&mut self, number: u64) {
         if let Some(open) = self.reactor.open.get(number) {
             let mut connection = open.lock();

@@ -22,6 +22,6 @@ pub struct Producer {
     pub begin_watching: Option<Py<PyAny>>,
     pub is_watched: AtomicBool,
     pub watched: Arc<Watched>,
-    /// The topic of the last record: a program's topic is mostly the same object.
+    /// The topic object of the last record, and its destination. Programs mostly pass the same object again.
     pub last: Mutex<Option<(Py<PyString>, Arc<Destination>)>>,
 }

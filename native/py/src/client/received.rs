@@ -1,4 +1,4 @@
-//! Received records that wait for the program: Python objects are created only for those that it takes.
+//! Received records that wait for the program: Python objects are created only for records that the program takes.
 //!
 //! Owns only the creation of the objects.
 
@@ -24,7 +24,8 @@ impl Received {
         Self { topic, partition, inner: Mutex::new(inner) }
     }
 
-    /// Objects are created while it is locked, which may run other Python code: callers do not wait for the lock.
+    /// Returns the locked records, or an error if another thread has the lock. The lock is held while objects are
+    /// created, which may run other Python code.
     fn locked(&self) -> PyResult<MutexGuard<'_, pybroker_client::Received>> {
         self.inner.try_lock().ok_or_else(being_taken)
     }
@@ -80,7 +81,7 @@ impl Received {
         Ok(FormattedRecords::new(py, self.topic.clone_ref(py), self.partition, formatted))
     }
 
-    /// Returns the last `count` records again.
+    /// Puts the last `count` taken records back: the next `take` returns them again.
     #[pyo3(signature = (count))]
     fn put_back(&self, count: usize) -> PyResult<()> {
         self.locked()?.put_back(count);

@@ -20,7 +20,7 @@ use crate::segment::Segment;
 use pybroker_record::varint::{put_varint, put_varlong, varlong_len};
 use pybroker_record::{BatchHeader, Offset, RecordError, StoredRecord, visit_records};
 
-/// The inputs of the decision about a record, and the counters.
+/// The inputs of the decision whether a record is retained, and the counters of the pass.
 pub(super) struct RecordFilter<'a> {
     pub(super) map: &'a OffsetMap,
     pub(super) rules: &'a Rules,
@@ -99,8 +99,8 @@ fn stays(map: &OffsetMap, rules: &Rules, record: &StoredRecord<'_>) -> bool {
     latest && (record.value.is_some() || rules.old_tombstones_stay)
 }
 
-/// Returns the time after which a segment is too young for the removal of its old tombstones: `delete.retention.ms`
-/// before the last change of the last cleaned segment. `None` if no tombstone may be removed.
+/// Returns the modification time after which the tombstones of a segment must stay: `delete.retention.ms` before the
+/// last change of the last cleaned segment. `None` if no tombstone may be removed.
 pub(super) fn tombstone_horizon(
     segments: &[Arc<Segment>],
     first_dirty: Offset,

@@ -1,7 +1,7 @@
 //! A preallocated, memory-mapped file of fixed-size entries, the base of the offset index and the time index.
 //!
 //! Owns the file, its mapping and the number of entries. It does not interpret entries: an entry is `WORDS`
-//! big-endian 32-bit words. One writer pushes (under the log's mutex) while any number of readers search.
+//! big-endian 32-bit words. One writer appends with `push` (under the log's mutex) while any number of readers search.
 //!
 //! An idle index is cheap. The file is created and mapped at the first push or search. The last entry is known
 //! without the file. An index without pushes leaves its file unchanged.
@@ -31,8 +31,8 @@ pub(crate) struct Held<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Held<WORDS> {
-    /// No entries, and perhaps no file.
-    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], completed: false };
+    /// An index without entries, whose file may not exist.
+    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], done: false };
 
     /// Returns the content of a file that is on the device and ends with the last of these entries, whose bytes are
     /// `last`.
@@ -45,15 +45,15 @@ impl<const WORDS: usize> Held<WORDS> {
     }
 }
 
-/// The mapped index; see the module. The fields for searches are first, in 32 bytes: see [`super::segment::Segment`].
+/// The memory-mapped index. The fields for searches are first, in 32 bytes: see [`super::segment::Segment`].
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct IndexMap<const WORDS: usize> {
     /// Number of entries visible to readers: stored (Release) after the entry's bytes.
     entries: AtomicU32,
-    /// Most entries of the file; 0 for a read-only index.
+    /// Maximum entries of the file; 0 for a read-only index.
     capacity: u32,
-    /// The mapping with capacity for pushes; for a read-only index, the mapping of the existing file.
+    /// The mapping with capacity for appends; for a read-only index, the mapping of the existing file.
     map: OnceLock<MmapRaw>,
     home: Arc<LogHome>,
     base_offset: i64,
@@ -62,12 +62,13 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     reserved: AtomicU64,
     /// The last entry, for the writer.
     last: [AtomicU32; WORDS],
-    /// As in [`Held`]. Cleared when the file is mapped for pushes.
-    completed: AtomicBool,
-    /// Whether the file ends with the last entry, which may not be on the device. Cleared as `completed` is.
+    /// Whether the file ends with the last entry and is completely on the device, as in [`Held`]. Cleared when the file
+    /// is mapped for appends.
+    done: AtomicBool,
+    /// Whether the file ends with the last entry, which may not be on the device yet. Cleared together with `completed`.
     trimmed: AtomicBool,
-    /// The mapping of the existing file for searches before the first push. They do not change the file, which may be
-    /// sealed meanwhile.
+    /// The mapping of the existing file for searches before the first append. Searches do not change the file, because
+    /// it may be sealed at the same time.
     found: OnceLock<MmapRaw>,
 }
 
@@ -113,8 +114,8 @@ impl<const WORDS: usize> IndexMap<WORDS> {
         self.capacity.saturating_sub(self.len())
     }
 
-    /// Returns the last entry. Only valid for the writer itself and for sealed indexes: beside a pushing writer its
-    /// words may be of two entries.
+    /// Returns the last entry. Only valid for the writer and for sealed indexes: during an append by the writer,
+    /// another thread may read words of two entries.
     pub(crate) fn last(&self) -> Option<[u32; WORDS]> {
         (self.len() > 0).then(|| std::array::from_fn(|word| self.last[word].load(Ordering::Relaxed)))
     }

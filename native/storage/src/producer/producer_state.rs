@@ -6,7 +6,7 @@
 //! [`crate::producer::producer_snapshot`]) and no requests.
 //!
 //! An append is first checked against a [`Staged`] copy, which is committed when the bytes are in the log. A failed
-//! write leaves no trace here.
+//! write does not change the state.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +19,7 @@ use pybroker_record::{BatchHeader, EndMarker, Offset};
 /// Batches remembered per producer: the in-flight limit of an idempotent client.
 pub const BATCHES_KEPT: usize = 5;
 
-/// The origin of an append, which decides what is checked (Kafka's `AppendOrigin`).
+/// The origin of an append, which determines the checks (Kafka's `AppendOrigin`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A producer: sequence numbers must continue, and epochs must not decrease.
@@ -45,20 +45,20 @@ pub(crate) struct Terms<'a> {
 /// One batch in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchMetadata {
-    /// Sequence number of its last record.
+    /// Sequence number of the batch's last record.
     pub last_sequence: i32,
-    /// Offset of its last record.
+    /// Offset of the batch's last record.
     pub last_offset: i64,
     /// Last offset minus first offset.
     pub offset_delta: i32,
-    /// Its largest timestamp, ms.
+    /// Largest timestamp of the batch, ms.
     pub timestamp: i64,
 }
 
 impl BatchMetadata {
     pub(crate) const NONE: Self = Self { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
 
-    /// Sequence number of its first record.
+    /// Returns the sequence number of the batch's first record.
     #[must_use]
     pub fn first_sequence(&self) -> i32 {
         let sequence = self.last_sequence.wrapping_sub(self.offset_delta);
@@ -66,14 +66,14 @@ impl BatchMetadata {
         sequence & i32::MAX
     }
 
-    /// Offset of its first record.
+    /// Returns the offset of the batch's first record.
     #[must_use]
     pub fn first_offset(&self) -> i64 {
         self.last_offset - i64::from(self.offset_delta)
     }
 }
 
-/// One producer.
+/// The state of one producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerEntry {
     /// Latest epoch of the producer.
@@ -337,8 +337,8 @@ impl ProducerStates {
         Ok(entry.is_open(producer_epoch))
     }
 
-    /// Returns whether a coordinator of this epoch may confirm a transaction that has no batch in this log. It may
-    /// not if a later coordinator has ended a transaction of the producer, or if the producer has a later epoch.
+    /// Returns whether a coordinator of this epoch may confirm a transaction that has no batch in this log. False if a
+    /// later coordinator has ended a transaction of the producer, or if the producer has a later epoch.
     pub(crate) fn may_confirm(&self, confirmed: ConfirmedTransaction) -> bool {
         let ConfirmedTransaction { producer_id, producer_epoch, coordinator_epoch, .. } = confirmed;
         self.entries.get(&producer_id).is_none_or(|entry| {

@@ -1,9 +1,9 @@
 """The copy of the metadata log on the disk of an observer: committed batches, and snapshots.
 
-Owns `__cluster_metadata-0` of such a node: its content at a start, its appends, and the replacement of a copy that is
-damaged or of another quorum. The first such copy is renamed and kept, later ones are removed, and the log is fetched
-again. For the same reason no write waits for a sync. Must not know the leader. Its methods block on the disk; one runs
-at a time.
+Owns `__cluster_metadata-0` of an observer: its content at a start, its appends, and the replacement of a copy that is
+damaged or of another quorum. The first replaced copy is renamed and kept, later ones are removed. The log is then
+fetched again, so no write waits for a sync. Must not know the leader. The methods block on the disk, and one runs at a
+time.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _INDEX_INTERVAL_BYTES = 4096
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The content of a copy."""
+    """The content of a restored copy."""
 
     loader: Loader
-    """Has loaded the whole copy, and published nothing."""
+    """Contains the metadata of the whole copy; nothing is published yet."""
     end_offset: int
     epoch: int
     """Leader epoch of the last batch, -1 before the first."""
@@ -52,7 +52,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class MetadataCopy:
-    """The copy of one node."""
+    """The metadata log and snapshots of one observer, on its disk."""
 
     def __init__(self, parent: Path, segment_bytes: int, segment_ms: int, now_ms: Callable[[], int]) -> None:
         """`parent` is the parent directory of the copy; nothing is opened before `restore`."""
@@ -67,7 +67,7 @@ class MetadataCopy:
         return self._opened().size_bytes
 
     def advance_start(self, offset: int) -> list[Path]:
-        """Advance the log start; return the deleted segments' files."""
+        """Advance the log start offset, and return the files of the deleted segments."""
         return self._opened().advance_start(offset)
 
     def restore(self) -> Restored:
@@ -80,7 +80,7 @@ class MetadataCopy:
             return self._restore()
 
     def set_aside(self, reason: str) -> None:
-        """Rename the copy, so that `restore` creates another, or remove it if one is kept; raises `OSError`."""
+        """Rename the copy, or remove it if an earlier one was renamed; `restore` creates another. Raises `OSError`."""
         self.close()
         aside = self.directory.with_name(f"{DIRECTORY_NAME}.aside")
         if aside.exists():
@@ -153,7 +153,7 @@ class MetadataCopy:
         return Restored(loader, end_offset, epoch, index)
 
     def _align(self, snapshot: SnapshotFile | None, end_offset: int) -> None:
-        """Make the log start at the snapshot's end, or at offset 0."""
+        """Make the log begin at the snapshot's end, or at offset 0. Raises MetadataLogError if it begins later."""
         opened = self._opened()
         if snapshot is not None and opened.log_end_offset < end_offset:
             # The snapshot was fetched, and the process ended before the log was restarted after it.

@@ -1,6 +1,6 @@
-"""When a snapshot of the metadata log is due, and when the oldest one is deleted, with the log before the next one.
+"""The rules for creating snapshots of the metadata log, and for deleting the oldest snapshot.
 
-Owns Kafka's two rules of each. Must not know files; time is an argument.
+Owns Kafka's two limits for each: bytes and time. Must not know files; time is an argument.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ RETENTION_MS = 7 * 24 * 3600 * 1000
 
 
 class SnapshotPolicy(NamedTuple):
-    """When snapshots are taken, and how long they are kept."""
+    """The limits at which snapshots are created and deleted."""
 
     bytes_between: int = BYTES_BETWEEN
     interval_ms: int = INTERVAL_MS
-    """0: no snapshot is taken only because of its age."""
+    """0: time alone never makes a snapshot due."""
     retention_bytes: int = RETENTION_BYTES
-    """Limit for log and snapshots together; -1 for no limit."""
+    """Maximum total size of the log and its snapshots; -1 for no limit."""
     retention_ms: int = RETENTION_MS
-    """-1 for no limit."""
+    """Maximum age of a snapshot; -1 for no limit."""
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -55,11 +55,11 @@ class SnapshotPace:
         self._bytes += size
 
     def hasten(self) -> None:
-        """Make a snapshot due as soon as something is committed."""
+        """Make a snapshot due at the next commit."""
         self._bytes = self._policy.bytes_between
 
     def is_due(self, now_ms: int) -> bool:
-        """Return whether a snapshot is due: because of many new bytes, or of new records after the interval."""
+        """Return whether a snapshot is due: enough new bytes, or any new records and the interval has passed."""
         policy = self._policy
         if self._bytes >= policy.bytes_between:
             return True
@@ -72,7 +72,7 @@ class SnapshotPace:
 
 
 def may_go(snapshots: Sequence[Stored], log_bytes: int, policy: SnapshotPolicy, now_ms: int) -> bool:
-    """Return whether to delete the oldest snapshot, and the log before the next; never the only one."""
+    """Return whether to delete the oldest snapshot and the log before the next one. False for a single snapshot."""
     if len(snapshots) < 2:
         return False
     if 0 <= policy.retention_ms < now_ms - snapshots[0].timestamp_ms:

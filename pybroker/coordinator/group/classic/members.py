@@ -1,7 +1,7 @@
-"""The members of a classic group, with the counters that decisions read.
+"""The members of a classic group, with counters of their states.
 
-Owns the members, in the order of joining, assigned member ids that are not used yet, and the members without a
-SyncGroup. Owns the counters of Kafka's `ClassicGroup` (`supportedProtocols`, `numMembersAwaitingJoinResponse`,
+Owns the members in the order of joining, the assigned member ids that are not used yet, and the members that have not
+sent a SyncGroup. Owns the counters of Kafka's `ClassicGroup` (`supportedProtocols`, `numMembersAwaitingJoinResponse`,
 `staticMembers`). Decides nothing.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
-    """One member."""
+    """One member of a classic group."""
 
     id: MemberId
     instance_id: InstanceId | None = None
@@ -30,17 +30,17 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """Name and metadata, in order of preference."""
+    """Name and metadata of each protocol, in order of preference."""
     assignment: bytes = b""
     awaiting_join: bool = False
-    """Whether its JoinGroup is delayed."""
+    """Whether the member's JoinGroup is delayed."""
     awaiting_sync: bool = False
-    """Whether its SyncGroup is delayed."""
+    """Whether the member's SyncGroup is delayed."""
     is_new: bool = False
     """True until its first rebalance ends. The session of such a member may expire while its JoinGroup is delayed."""
 
     def metadata(self, protocol: str) -> bytes:
-        """Return its metadata for the protocol of that name; raises `KeyError` if it does not support it."""
+        """Return the member's metadata for a protocol; raises `KeyError` for a protocol that it does not support."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -50,8 +50,8 @@ class ClassicMember(msgspec.Struct, frozen=True, kw_only=True):
 class ClassicMembers(Mapping["MemberId", ClassicMember]):
     """Members by id, in the order of joining.
 
-    A decision changes a copy (`fork`) and leaves the copied members as they are, so a dropped decision has no effect.
-    A copy costs time for each member: a rebalance of 1,000 members takes 0.05 s of CPU time, one of 10,000 takes 1.7 s.
+    An event changes a copy (`fork`) and not the original, so an event whose records are not written has no effect. The
+    time of a copy grows with the members: a rebalance of 1,000 members takes 0.05 s of CPU time, of 10,000 1.7 s.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
         self._pending_joins: set[MemberId] = set()
         self._pending_syncs: set[MemberId] = set()
         self._waiting = 0
-        # Number of members that support a protocol; have a list of protocols; have a rebalance timeout. No zero counts.
+        # Number of members by supported protocol, by list of protocols, and by rebalance timeout. No count is zero.
         self._known: Counter[str] = Counter()
         self._lists: Counter[tuple[str, ...]] = Counter()
         self._timeouts: Counter[int] = Counter()
@@ -79,7 +79,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
             self.put(member)
 
     def fork(self) -> ClassicMembers:
-        """Return a copy, which its owner may change."""
+        """Return a copy that can be changed without changing these members."""
         fork = ClassicMembers.__new__(ClassicMembers)
         fork._members = self._members.copy()
         fork._instances = self._instances.copy()
@@ -161,7 +161,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
         return max(self._timeouts, default=0)
 
     def supports_any(self, names: Iterable[str]) -> bool:
-        """Return whether every member supports one of these protocols; true without members."""
+        """Return whether one of these protocols is supported by every member; true without members."""
         return any(self._known[name] == len(self._members) for name in names)
 
     def votes(self) -> Counter[str]:
@@ -184,7 +184,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    # Writing, by the owner of a fork.
+    # Writing: only on a copy from `fork`.
 
     def put(self, member: ClassicMember) -> None:
         """Add a member at the end, or replace it in place."""
@@ -193,7 +193,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
         self._count(member, 1)
 
     def rename(self, member_id: MemberId, member: ClassicMember) -> None:
-        """Replace a member by one with a new id, which keeps its position."""
+        """Replace a member by one with a new id, at the same position."""
         self._count(self._members[member_id], -1)
         self._members = {one.id: one for one in (member if one.id == member_id else one for one in self.in_order())}
         self._count(member, 1)
@@ -205,7 +205,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
         self.mark_synced(member_id)
 
     def expect_join(self, member_id: MemberId) -> None:
-        """Record that an id was assigned."""
+        """Record that an id was assigned to a member that has not joined yet."""
         self._pending_joins.add(member_id)
 
     def mark_joined(self, member_id: str) -> None:
@@ -217,7 +217,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
         self._pending_syncs.add(member_id)
 
     def mark_synced(self, member_id: str) -> None:
-        """Record that a member has sent its SyncGroup, or is not waited for."""
+        """Record that the coordinator no longer waits for the SyncGroup of a member."""
         self._pending_syncs.discard(member_id)
 
     def _count(self, member: ClassicMember | None, by: int) -> None:
@@ -238,7 +238,7 @@ class ClassicMembers(Mapping["MemberId", ClassicMember]):
 
 
 EMPTY = ClassicMembers()
-"""The members of a group that has none."""
+"""The members of an empty group."""
 
 
 def _add(counter: Counter[Any], key: Any, by: int) -> None:

@@ -88,5 +88,5 @@ def test_a_listener_that_could_accept_nobody_is_refused(settings: dict[str, str]
     ],
 )
 def test_what_is_no_rule_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^(DEFAULT or RULE|references from|RE2 patterns)"):
+    with pytest.raises(ValueError, match=r"^(DEFAULT or RULE|only references from|RE2 patterns)"):
         parse_local_rules([text])
