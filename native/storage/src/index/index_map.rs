@@ -32,7 +32,7 @@ pub(crate) struct Held<const WORDS: usize> {
 
 impl<const WORDS: usize> Held<WORDS> {
     /// An index without entries, whose file may not exist.
-    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], done: false };
+    pub(crate) const NOTHING: Self = Self { entries: 0, last: [0; WORDS], completed: false };
 
     /// Returns the content of a file that is on the device and ends with the last of these entries, whose bytes are
     /// `last`.
@@ -64,7 +64,7 @@ pub(crate) struct IndexMap<const WORDS: usize> {
     last: [AtomicU32; WORDS],
     /// Whether the file ends with the last entry and is completely on the device, as in [`Held`]. Cleared when the file
     /// is mapped for appends.
-    done: AtomicBool,
+    completed: AtomicBool,
     /// Whether the file ends with the last entry, which may not be on the device yet. Cleared together with `completed`.
     trimmed: AtomicBool,
     /// The mapping of the existing file for searches before the first append. Searches do not change the file, because
