@@ -15,8 +15,8 @@ const VERSION: u64 = 1;
 
 /// Resident bytes of this process.
 fn resident() -> u64 {
-    let said = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    said.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
 fn topic(number: u64) -> [u8; 16] {

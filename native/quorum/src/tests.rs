@@ -348,7 +348,7 @@ fn a_voter_that_forgets_its_leader_may_vote_at_once_and_others_do_not() {
 }
 
 #[test]
-fn a_false_alarm_disturbs_nobody() {
+fn a_false_suspicion_has_no_effect() {
     let mut voters = three();
     voters[1].quorum.forget_leader();
     voters[1].quorum.campaign(0).unwrap();
