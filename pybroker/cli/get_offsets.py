@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic-partitions",
         metavar="RULES",
         help="rules as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3: a regular expression for the topic, then a "
-        "partition or a range whose end is left out",
+        "partition or a range, whose upper bound is exclusive",
     )
     parser.add_argument(
         "--time", default="latest", metavar="TIME", help=f"milliseconds, or -1 to -6: {', '.join(_TIMES)}"

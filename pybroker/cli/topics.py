@@ -73,6 +73,12 @@ _REPORTS = (
     "at-min-isr-partitions",
     "unavailable-partitions",
 )
+_PARTITION_FILTERS = {
+    "under-replicated": "partitions with an out-of-sync replica",
+    "unavailable": "partitions without a leader",
+    "under-min-isr": "partitions with fewer in-sync replicas than min.insync.replicas",
+    "at-min-isr": "partitions with exactly min.insync.replicas in-sync replicas",
+}
 _GOES_WITH = {
     "config": ("create",),
     "partitions": ("alter", "create"),
@@ -117,8 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_creation(parser)
     parser.add_argument("--if-exists", action="store_true", help="do not fail if the topic does not exist")
     parser.add_argument("--exclude-internal", action="store_true", help="exclude internal topics")
-    for name in ("under-replicated", "unavailable", "under-min-isr", "at-min-isr"):
-        parser.add_argument(f"--{name}-partitions", action="store_true", help="with --describe: only such partitions")
+    for name, which in _PARTITION_FILTERS.items():
+        parser.add_argument(f"--{name}-partitions", action="store_true", help=f"with --describe: only {which}")
     parser.add_argument("--topics-with-overrides", action="store_true", help="with --describe: only such topics")
     parser.add_argument(
         "--partition-size-limit-per-response",

@@ -216,7 +216,7 @@ def _describe_to_all(
 
 
 def _leaders(request: MetadataRequest, image: MetadataImage) -> Iterator[int]:
-    """Yield the leaders that the response would contain."""
+    """Yield the leader of every partition of the requested topics."""
     requested = (
         image.topics.by_id.values() if not request.topics else (_lookup(topic, image) for topic in request.topics)
     )

@@ -31,9 +31,9 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_element(cls: type[Message], element: Struct, version: int) -> bytes:
-    """Encode an element of an array of a `cls`, as it stands in the array.
+    """Encode one element of an array field of `cls`.
 
-    The array takes the bytes in place of the element, in messages of the same version. Raises as `encode`.
+    `encode` accepts the bytes in place of the element, in messages of the same version. Raises what `encode` raises.
     """
     return schema_of(cls).encode_element(element, version)
 

@@ -45,7 +45,7 @@ class Authorizer(Protocol):
 
 
 class AuthorizationRules(Protocol):
-    """The interface of an authorizer in this module."""
+    """The interface that the authorizers of this module implement."""
 
     version: int
     """Incremented when decisions may have changed; 0: decisions must not be cached."""

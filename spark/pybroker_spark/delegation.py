@@ -83,7 +83,7 @@ class Delegation:
         return f"Delegation({self.bootstrap_servers!r}, {self._token!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Delegation has the driver's credentials and stays there: hand its options to tasks")
+        raise TypeError("a Delegation has the driver's credentials and is not sent to tasks: pass its options to them")
 
     def __enter__(self) -> Self:
         """Create the token, and wait until all brokers know it. Raises DelegationError."""

@@ -217,7 +217,7 @@ def test_tasks_sign_in_by_a_token_that_is_renewed_and_ends_with_the_work(
         texts += [file.read_text(errors="replace") for file in (tmp_path / "delegated").rglob("*") if file.is_file()]
         assert len(secret) > 80
         assert not any(hidden in text for hidden in (secret, *secured.secrets) for text in texts)
-        with pytest.raises(TypeError, match="has the driver's credentials and stays there"):
+        with pytest.raises(TypeError, match="has the driver's credentials and is not sent"):
             pickle.dumps(token)
     assert token.token_id not in tokens_of(secured)
     with pytest.raises(AuthenticationError), Admin(secured.servers, properties_of(options)) as admin:

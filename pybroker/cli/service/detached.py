@@ -28,11 +28,11 @@ class Reporter:
         self._pipe = pipe
 
     def ready(self, line: str) -> None:
-        """Report a successful start. The command prints the line and exits."""
+        """Report a successful start. The command that started this process prints `line` and exits."""
         self._report({"ready": line})
 
     def failed(self, line: str) -> None:
-        """Report a failed start. The command prints the line and exits with a nonzero status."""
+        """Report a failed start. The command prints `line` and exits with a nonzero status."""
         self._report({"failed": line})
 
     def _report(self, outcome: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ class ReplicaCalls:
 
     @retried
     async def read_batches(self, replica: Replica, first: int, end: int) -> ReplicaBatches:
-        """Return the batches of a replica from offset `first` up to `end`, or to the replica's lower end.
+        """Return the batches of a replica from offset `first` up to `end`, or to its log end if that is lower.
 
         The replica may be a follower, which returns records up to its high watermark only. Offsets below its log
         start offset are skipped. Raises BrokerError.

@@ -147,7 +147,7 @@ class ClassicMember:
         return Outcome(after, remedy)
 
     def apply(self, membership: ClassicMembership) -> None:
-        """Set a membership that `handle` returned."""
+        """Make the membership that `handle` returned the current one."""
         self.membership = membership
 
     @property

@@ -31,4 +31,4 @@ class MemberMachine(Protocol[Membership]):
         """Decide about an event; changes nothing, also when it raises."""
 
     def apply(self, membership: Membership) -> None:
-        """Set a membership that `handle` returned."""
+        """Make the membership that `handle` returned the current one."""

@@ -151,7 +151,7 @@ class ModernMember:
         return Outcome(after, remedy)
 
     def apply(self, membership: ModernMembership) -> None:
-        """Set a membership that `handle` returned."""
+        """Make the membership that `handle` returned the current one."""
         self.membership = membership
 
     @property

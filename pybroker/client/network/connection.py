@@ -159,7 +159,7 @@ class Connection:
     async def writable(self) -> None:
         """Wait until no re-authentication is in progress and at most 64 KiB of requests are buffered.
 
-        Then the next request is sent at once, or is the only one added to the buffer. Raises ConnectionLostError.
+        A caller that then sends one request exceeds the 64 KiB by that request at most. Raises ConnectionLostError.
         """
         await self.ready()
         try:

@@ -107,7 +107,7 @@ class CompleteTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeleteOffsets(msgspec.Struct, frozen=True):
-    """The reply is an `OffsetDeleteResponse`. Every partition exists."""
+    """The reply is an `OffsetDeleteResponse`. The sender has checked that every partition exists."""
 
     request: OffsetDeleteRequest
 

@@ -67,8 +67,9 @@ class Markers:
         return [code for together in appended for code in together.error_codes()]
 
     def begin(self, ended: Sequence[EndedTransaction], then: Callable[[list[int]], None]) -> None:
-        """As `write`, for a single append and without a task. `then` is called with the error codes, immediately if
-        everything is committed.
+        """Append the markers of transactions as one batch, without an asyncio task; `write` is the version with one.
+
+        `then` is called with the error codes, immediately if the batch is committed already.
         """
         is_over = False
 

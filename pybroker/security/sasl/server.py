@@ -207,7 +207,7 @@ class SaslServer:
         return self._decide(client, session, step)
 
     def _decide(self, client: Client, session: _Session, step: Outcome) -> Authenticated:
-        """Respond to the result of a token."""
+        """Respond to the outcome of a client's SASL token: a challenge, an error or success."""
         if isinstance(step, Challenge):
             return Authenticated(ErrorCode.NONE, token=step.token)
         if isinstance(step, Refused):

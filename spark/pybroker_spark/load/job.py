@@ -130,7 +130,7 @@ class _Job:
 
 
 class Conductor:
-    """Decides which messages to send to tasks, from the state of the board."""
+    """Decides which messages to send to tasks, from what the tasks have reported."""
 
     def __init__(self, plan: LoadPlan, listener: Listener) -> None:
         self.board = Board(plan)

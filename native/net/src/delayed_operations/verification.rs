@@ -81,7 +81,7 @@ impl Verification {
         Self { guards, responses: Vec::new(), first }
     }
 
-    /// The first check, before the query.
+    /// The result of the check before the query to the transaction coordinator.
     pub fn first(&self) -> &FirstCheck {
         &self.first
     }

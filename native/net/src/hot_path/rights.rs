@@ -107,7 +107,7 @@ impl Rights {
         found.map(|found| found & 1 == 1)
     }
 
-    /// Caches a decision. Replaces another entry of a full set.
+    /// Caches a decision. If the slots of its hash are full, it replaces one of them.
     pub fn note(&self, who: Who, right: Right, topic: &TopicId, version: u64, allowed: bool) {
         let (page, at, entry) = self.place(who, right, topic, version);
         let page = page.get_or_init(|| (0..PAGE).map(|_| AtomicU64::new(0)).collect());

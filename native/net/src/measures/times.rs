@@ -105,7 +105,7 @@ pub struct ControlSteps {
 }
 
 impl ControlSteps {
-    /// For a connection's first request.
+    /// Returns the time stamps of a connection's first request.
     pub fn new(clock: &Arc<Clock>) -> Self {
         Self { clock: Arc::clone(clock), begun: 0.into(), waits: 0.into(), throttle: 0.into() }
     }

@@ -43,9 +43,9 @@ const OVERHEAD_BYTES: usize = 1 << 10;
 thread_local! {
     /// The received bytes, behind the connection's incomplete record; decrypted in place.
     static OPENED: RefCell<Vec<u8>> = RefCell::new(vec![0; HANDSHAKE_BYTES + READ_BYTES]);
-    /// A piece of a file.
+    /// A part of a segment file, before it is encrypted.
     static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES]);
-    /// An encrypted piece.
+    /// The same part, encrypted.
     static SEALED: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE_BYTES + OVERHEAD_BYTES]);
 }
 

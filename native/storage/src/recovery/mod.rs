@@ -53,7 +53,7 @@ pub struct Recovered {
     pub segments_scanned: usize,
     /// Number of segments removed because they follow a damaged one.
     pub segments_removed: usize,
-    /// Number of trusted segments whose indexes were rebuilt.
+    /// Number of segments below the recovery point whose indexes were rebuilt.
     pub indexes_rebuilt: usize,
     /// The missing records, and the cause of each loss.
     pub losses: Vec<Loss>,

@@ -242,7 +242,7 @@ def _check_epoch(member: Member, generation: int) -> Callable[[str, bytes, int],
 
 
 def _stale(member: Member, whose: str, fault: str) -> GroupError:
-    """Return the error for a wrong epoch, in the words of the member's protocol."""
+    """Return the error for a wrong epoch: ILLEGAL_GENERATION for a classic member, else STALE_MEMBER_EPOCH."""
     if member.classic is not None:
         return IllegalGenerationError(f"{whose} generation id {fault}")
     return StaleMemberEpochError(f"{whose} member epoch {fault}")
