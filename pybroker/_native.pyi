@@ -1,7 +1,7 @@
-"""The whole contract with Rust: what `native/py` registers, typed and documented.
+"""The types of the Rust extension: every class and function that `native/py` registers.
 
-Sections, one per file of `native/py/src`, in alphabetical order. An extension that was built without the cargo feature
-`load` lacks `micro.rs` and `stamp.rs`, and what measures or makes records elsewhere
+Sections follow the files of `native/py/src`, in alphabetical order. An extension that was built without the cargo
+feature `load` lacks `micro.rs`, `stamp.rs` and everything that measures or generates records
 (docs/adr/0034-load-generation-is-a-crate-and-a-feature.md).
 """
 
@@ -22,68 +22,70 @@ _Headers = Sequence[tuple[str, bytes | bytearray | None]] | Mapping[str, bytes |
 # ------------------------------------------------------------------------------------------------ checksum.rs
 
 def decompress(codec: int, data: bytes, max_bytes: int) -> bytes | None:
-    """Decompresses what a client has compressed with a codec of Kafka's (0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd), in
-    the framings of record batches; `None` for what decompresses to more than `max_bytes`. Raises ValueError for another
-    codec, and for bytes that do not decompress. Releases the GIL."""
+    """Decompress data that a client compressed with one of Kafka's codecs, in the framing of record batches.
+
+    `codec` is 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd). Returns None if the result has more than
+    `max_bytes`. Raises ValueError for another codec, and for bytes that cannot be decompressed. Releases the GIL.
+    """
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C (RFC 3720)."""
+    """Return the CRC-32C of `data` (RFC 3720)."""
 
 # ------------------------------------------------------------------------------------------------- cleaner.rs
 
 @final
 class CleanedLog:
-    """What a pass of compaction has done."""
+    """The result of one pass of compaction over a log."""
 
     @property
     def end_offset(self) -> int:
-        """The first dirty offset from now on."""
+        """The first dirty offset after the pass."""
     @property
     def keys(self) -> int:
-        """Keys in the dirty part."""
+        """Number of keys in the dirty part."""
     @property
     def map_full(self) -> bool:
-        """The memory for keys was full before the cleanable part ended: another pass is due."""
+        """Whether the key map was full before the end of the cleanable part. Another pass is then due."""
     @property
     def bytes_indexed(self) -> int:
         """Bytes of the dirty part."""
     @property
     def bytes_read(self) -> int:
-        """Bytes of the segments rewritten, before."""
+        """Bytes of the rewritten segments before the pass."""
     @property
     def bytes_written(self) -> int:
-        """Bytes of the segments rewritten, after."""
+        """Bytes of the rewritten segments after the pass."""
     @property
     def records_read(self) -> int:
-        """Records of the segments rewritten, before."""
+        """Records of the rewritten segments before the pass."""
     @property
     def records_written(self) -> int:
-        """Records of the segments rewritten, after."""
+        """Records of the rewritten segments after the pass."""
     @property
     def records_without_key(self) -> int:
-        """Records that had no key, and are gone."""
+        """Records that were removed because they have no key."""
     @property
     def segments_read(self) -> int:
-        """Segments, before."""
+        """Number of rewritten segments before the pass."""
     @property
     def segments_written(self) -> int:
-        """Segments, after."""
+        """Number of rewritten segments after the pass."""
     @property
     def index_ms(self) -> int:
-        """How long it took to learn the keys."""
+        """Time to build the key map, in ms."""
     @property
     def total_ms(self) -> int:
-        """How long all took."""
+        """Time of the whole pass, in ms."""
     @property
     def files(self) -> list[str]:
-        """Files of the segments replaced, as they are called now; they wait to be removed."""
+        """Current paths of the files of the replaced segments. The caller has to remove the files."""
 
 @final
 class LogCleaner:
-    """Passes of compaction over logs, all of them together at one pace."""
+    """Compaction of logs. All passes of one cleaner share one I/O rate."""
 
     def __new__(cls, *, max_bytes_per_second: float) -> LogCleaner:
-        """The pace counts bytes read and bytes written."""
+        """Create a cleaner. Bytes read and bytes written both count towards the rate."""
     def clean(
         self,
         partition: Partition,
@@ -95,37 +97,44 @@ class LogCleaner:
         buffer_bytes: int,
         now_ms: int,
     ) -> CleanedLog:
-        """Compacts one log below `first_uncleanable`, a segment's base offset; releases the GIL.
+        """Compact one log below `first_uncleanable`, which is the base offset of a segment. Releases the GIL.
 
-        `CleaningEndedError` when it was ended (`stop`, or the log is cut, closed or deleted), `OSError` with its errno,
-        `ValueError` for a log whose batches are damaged."""
+        Raises `CleaningEndedError` if the pass was stopped: by `stop`, or because the log was truncated, closed or
+        deleted. Raises `OSError` with its errno, and `ValueError` for a log with damaged batches.
+        """
     def set_pace(self, max_bytes_per_second: float) -> None:
-        """Changes the pace from now on."""
+        """Change the I/O rate, also of passes in progress."""
     def stop(self) -> None:
-        """Ends passes that are under way, and those that are begun afterwards."""
+        """Stop the passes in progress and all later ones."""
 
 def earliest_dirty_timestamp(partition: Partition, offset: int) -> int | None:
-    """The earliest timestamp (ms) that a segment from the one with `offset` on begins with, the active one left out."""
+    """Return the earliest first timestamp (ms) of the segments from the one with `offset` on, or None.
+
+    The active segment is left out. The first timestamp of a segment is the one in its first batch.
+    """
 
 def roll_when_older(partition: Partition, age_ms: int, now_ms: int) -> bool:
-    """Begins a new segment when the first record of the active one is older than `age_ms`: whether it did. Raises
-    `OSError`."""
+    """Roll the log if the first record of the active segment is older than `age_ms`. Return whether the log was rolled.
+
+    Raises `OSError`.
+    """
 
 def survey_segments(partition: Partition) -> list[tuple[int, int, int]]:
-    """(base offset, bytes, largest timestamp in ms or -1) of each segment, the active one last."""
+    """Return (base offset, bytes, largest timestamp in ms or -1) of each segment. The active segment is the last."""
 
 # --------------------------------------------------------------------------------------------------- codec.rs
 
 _Versions = tuple[int, int]
-"""Lowest and highest; empty when the lowest is above the highest."""
+"""(lowest version, highest version). The range is empty if the lowest is above the highest."""
 
 _FieldRow = tuple[str, str | int, bool, _Versions, _Versions, int, _Versions, object, bool, bool]
-"""Name, primitive type or index of an earlier struct, whether it is an array, versions, nullable versions, tag, tagged
-versions, default, whether it is ignorable, whether flexible versions write it with compact lengths."""
+"""(name, primitive type or index of an earlier struct, whether the field is an array, versions, nullable versions, tag,
+tagged versions, default, whether the field is ignorable, whether flexible versions use compact lengths).
+"""
 
 @final
 class Schema:
-    """A message class, compiled: encodes and decodes its instances in every version that it declares."""
+    """A compiled message class, which encodes and decodes its instances in every version that the class declares."""
 
     def __new__(
         cls,
@@ -134,18 +143,26 @@ class Schema:
         versions: _Versions,
         flexible: _Versions,
     ) -> Schema:
-        """Checks a table of `msgspec` classes and their fields, each class after those it holds; the last is the
-        message. `TypeError` when the table makes no sense."""
-    def encode(self, message: object, version: int) -> bytes:
-        """Encodes an instance of the message class.
+        """Compile a table of `msgspec` classes and their fields.
 
-        `UnsupportedVersion` for a version that is not declared or that cannot carry a value, `UnencodableValue` for a
-        value that its field's type cannot hold; both name field, value and version."""
+        Each class comes after the classes of its fields. The last class is the message. Raises `TypeError` for an
+        invalid table.
+        """
+    def encode(self, message: object, version: int) -> bytes:
+        """Encode an instance of the message class.
+
+        Raises `UnsupportedVersion` for a version that is not declared, and for a version that cannot carry a value.
+        Raises `UnencodableValue` for a value outside the type of its field. Both errors name the field, the value and
+        the version.
+        """
     def encode_element(self, element: object, version: int) -> bytes:
-        """Encodes an instance of one of the message's structs, as it stands in an array of the message: an array takes
-        these bytes in place of the instance. Raises as `encode`, and `TypeError` for another class."""
+        """Encode an instance of one of the message's structs, as an element of an array in the message.
+
+        An array of the message accepts these bytes in place of the instance. Raises the errors of `encode`, and
+        `TypeError` for another class.
+        """
     def encode_within(self, message: object, version: int, limit: int) -> bytes | None:
-        """Encodes an instance of the message class as `encode` does; `None` if it takes more than `limit` bytes."""
+        """Encode an instance like `encode`. Return None if the result has more than `limit` bytes."""
     def decode(
         self,
         buffer: bytes | bytearray | memoryview,
@@ -153,34 +170,42 @@ class Schema:
         offset: int = 0,
         max_elements: int = ...,
     ) -> tuple[object, int]:
-        """Decodes a message that begins at `offset`: (message, bytes read). Takes memory only for bytes that are there.
+        """Decode the message that begins at `offset`. Return (message, bytes read).
 
-        `MalformedMessage` names the field and the byte where the bytes stop making sense; `TooManyElements` is raised
-        for a message with more than `max_elements` elements of arrays and tagged fields in all, before it is built."""
+        Memory is allocated only for bytes that are in the buffer. Raises `MalformedMessage`, which names the field and
+        the position of the first invalid byte. Raises `TooManyElements` if all arrays and tagged fields together have
+        more than `max_elements` elements; the message is then not built.
+        """
 
 # ------------------------------------------------------------------------------------------------- columns.rs
 
 @final
 class ColumnReader:
-    """The columnar face of a fetcher, which hands out nothing otherwise; see `pybroker.client.ColumnFetcher`."""
+    """Columnar access to the records of a fetcher; see `pybroker.client.ColumnFetcher`.
+
+    The caller must not read from the fetcher directly.
+    """
 
     def __new__(cls, fetcher: Fetcher) -> ColumnReader:
-        """Reads what the fetcher reads."""
+        """Create a reader of the fetcher's records."""
     def assign(self, partitions: list[tuple[str, int, int]]) -> None:
-        """As `Fetcher.assign`; forgets what was taken and not yet handed out."""
+        """Assign partitions like `Fetcher.assign`. Records that were fetched and not yet returned are dropped."""
     def seek(self, topic: str, partition: int, offset: int) -> bool:
-        """As `Fetcher.seek`."""
+        """Change the position of a partition like `Fetcher.seek`."""
     def positions(self) -> list[tuple[str, int, int]]:
-        """As `Fetcher.positions`, following the rows that were handed out."""
+        """Return the positions like `Fetcher.positions`, after the rows that were returned."""
     def take(
         self, timeout_s: float, columns: list[str], *, end: int | None, max_rows: int, max_bytes: int
     ) -> RecordColumns | None:
-        """The next records of one partition, at most `max_rows` and about `max_bytes`, below offset `end`; `None` when
-        nothing came in time. The rest is kept. Releases the GIL. Raises `ClientError`."""
+        """Return the next records of one partition, at most `max_rows` and about `max_bytes`, below offset `end`.
+
+        Returns None if no records arrive within `timeout_s`. Other records stay for the next call. Releases the GIL.
+        Raises `ClientError`.
+        """
 
 @final
 class RecordColumns:
-    """Records of one partition as Arrow columns: a struct array, by the PyCapsule interface."""
+    """Records of one partition as Arrow columns: a struct array with the PyCapsule interface."""
 
     @property
     def topic(self) -> str: ...
@@ -190,31 +215,34 @@ class RecordColumns:
     def rows(self) -> int: ...
     @property
     def bytes(self) -> int:
-        """Bytes of keys and values, also of those that were not picked."""
+        """Bytes of all keys and values, including columns that were not selected."""
     @property
     def next_offset(self) -> int:
-        """Where reading goes on: also past offsets without a record for a consumer."""
+        """The offset to read next. It may be beyond offsets that have no record for a consumer."""
     def __arrow_c_schema__(self) -> object:
-        """A capsule `arrow_schema`."""
+        """Return a capsule `arrow_schema`."""
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules `arrow_schema` and `arrow_array`, of the columns as they are; as often as wanted, not copied."""
+        """Return capsules `arrow_schema` and `arrow_array` of the columns, without a copy and without a conversion.
+
+        The method can be called any number of times.
+        """
 
 # ------------------------------------------------------------------------------------------- control_batch.rs
 
 def build_control_batch(records: list[tuple[int, bytes]], timestamp_ms: int) -> bytes:
-    """One batch of control records, each with its type and its value, with base offset 0."""
+    """Return one batch of control records with base offset 0. Each record is (type, value)."""
 
 def parse_control_batch(buffer: bytes) -> list[tuple[int, bytes]]:
-    """Type and value of each record of the control batch at the front of a buffer, which is checked wholly.
+    """Return (type, value) of each record of the control batch at the start of a buffer. The whole batch is checked.
 
-    Raises `MetadataLogError` where it is not whole, is corrupt, or holds no control records.
+    Raises `MetadataLogError` if the batch is incomplete or corrupt, or contains no control records.
     """
 
 # ------------------------------------------------------------------------------------- data_plane_settings.rs
 
 @final
 class DataPlaneSettings:
-    """The limits of the data plane, by Kafka's configuration keys; complete, nothing is defaulted in Rust."""
+    """The limits of the data plane, named by Kafka's configuration keys. Rust has no defaults for them."""
 
     def __new__(
         cls,
@@ -237,28 +265,40 @@ class DataPlaneSettings:
         fetch_session_slots: int,
         fetch_session_eviction_ms: int,
     ) -> DataPlaneSettings:
-        """Buffer sizes of -1 and slices of 0 leave the system's; a negative `connections_max_idle_ms` closes no idle
-        connection, and a negative `queued_request_bytes` is no limit. `max_connections_reason` says in the log where
-        the number comes from."""
+        """Create the settings.
+
+        A buffer size of -1 and a slice of 0 keep the system's default. With a negative `connections_max_idle_ms`, idle
+        connections are not closed. A negative `queued_request_bytes` means no limit. `max_connections_reason` is the
+        origin of the number, for the log.
+        """
 
 def set_thread_slice(us: int) -> None:
-    """Says how long the calling thread runs before others that wait have their turn, 0 for what it has: its slice,
-    which Linux takes since 6.12. Threads that it begins have the same. `OSError` where the system forbids it."""
+    """Set the scheduler slice of the calling thread in microseconds: how long it runs before other runnable threads.
+
+    0 keeps the current slice. Threads that the calling thread starts inherit the slice. Linux supports slices since
+    6.12. Raises `OSError` if the system rejects the call.
+    """
 
 # ------------------------------------------------------------------------------------------- listener_tls.rs
 
 def pem_certificates(text: bytes) -> list[bytes]:
-    """The certificates in a PEM text, each in DER. `ValueError` where there is none."""
+    """Return the certificates of a PEM text, each in DER. Raises `ValueError` if the text has none."""
 
 def pem_key(text: bytes, password: str | None) -> bytes:
-    """The private key in a PEM text, in DER; `password` opens an encrypted one (PKCS #8). `ValueError` otherwise."""
+    """Return the private key of a PEM text, in DER. `password` decrypts an encrypted key (PKCS #8).
+
+    Raises `ValueError` if the text has no key that can be read.
+    """
 
 def read_pkcs12(content: bytes, password: str) -> tuple[list[bytes], bytes | None, list[bytes]]:
-    """A chain and its key, if there is one, and the certificates to trust, all in DER. `ValueError` otherwise."""
+    """Return (certificate chain, its private key or None, trusted certificates) of a PKCS #12 file, all in DER.
+
+    Raises `ValueError` if the file cannot be read.
+    """
 
 @final
 class ServerTls:
-    """What every connection of a listener shares: its settings, and the key of the tickets that resume sessions."""
+    """The TLS state that all connections of a listener share: its settings, and the key of the session tickets."""
 
     def __new__(
         cls,
@@ -270,54 +310,61 @@ class ServerTls:
         protocols: list[str],
         cipher_suites: list[str] | None,
     ) -> ServerTls:
-        """`client_auth` is `none`, `requested` or `required`; `trusted` signs clients' certificates. Cipher suites have
-        IANA's names; None: all that are safe. `ValueError` for what cannot be used."""
+        """Create the TLS state of a listener.
+
+        `client_auth` is `none`, `requested` or `required`. `trusted` are the CA certificates for client certificates.
+        Cipher suites have their IANA names; None enables all secure ones. Raises `ValueError` for settings that cannot
+        be used.
+        """
 
 # ---------------------------------------------------------------------------------------------- data_plane.rs
 
 class _ConnectionLimits(Protocol):
-    """How many connections there may be. Rates are connections a second, None without a limit; addresses are texts."""
+    """Limits on connections. Rates are in connections per second, None for no limit. Addresses are texts."""
 
     @property
     def max_connections(self) -> int:
-        """Connections open at a time."""
+        """Limit on open connections."""
     @property
     def max_connections_reason(self) -> str:
-        """Where that number comes from, for the log."""
+        """The origin of `max_connections`, for the log."""
     @property
     def creation_rate(self) -> float | None:
-        """Over all listeners."""
+        """Limit on the rate of new connections over all listeners."""
     @property
     def listeners(self) -> dict[str, tuple[int, float | None, bool]]:
-        """Connections, rate, and whether the two above do not hold, by listener."""
+        """(open connections, rate, whether the listener is exempt from the two limits of the broker), by listener."""
     @property
     def max_per_address(self) -> int:
-        """Connections open at a time from one address."""
+        """Limit on open connections from one address."""
     @property
     def max_of_address(self) -> dict[str, int]:
-        """The same of single addresses."""
+        """Limits on open connections of single addresses, in place of `max_per_address`."""
     @property
     def address_rate(self) -> float | None:
-        """Of one address."""
+        """Limit on the rate of new connections from one address."""
     @property
     def rate_of_address(self) -> dict[str, float]:
-        """The same of single addresses."""
+        """Limits on the rate of single addresses, in place of `address_rate`."""
     @property
     def window_ms(self) -> int:
-        """Length of a sample that rates are counted over."""
+        """Length of one sample of a rate, in ms."""
     @property
     def windows(self) -> int:
-        """How many of them there are."""
+        """Number of samples of a rate."""
     @property
     def most_delayed(self) -> int:
-        """Sockets that wait to be closed, as their address is too fast; more are closed at once."""
+        """Limit on sockets whose close is delayed because their address exceeds its rate.
+
+        Further ones are closed at once.
+        """
 
 class _ListenerSettings(Protocol):
-    """How a listener is opened."""
+    """The settings of one listener."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The listener's name."""
     @property
     def host(self) -> str:
         """The address to bind."""
@@ -329,40 +376,46 @@ class _ListenerSettings(Protocol):
         """`socket.listen.backlog.size`."""
     @property
     def congestion_control(self) -> str | None:
-        """The algorithm of accepted connections; None leaves the system's."""
+        """The TCP congestion control of accepted connections. None keeps the system's default."""
     @property
     def control_only(self) -> bool:
-        """Every request that comes in there is a `ControlRequest`, Fetch and ApiVersions too."""
+        """Whether every request of this listener is a `ControlRequest`, including Produce, Fetch and ApiVersions."""
     @property
     def principal(self) -> tuple[str, str] | None:
-        """Whom its connections are taken for, as kind and name; None: each has to authenticate by SASL first."""
+        """The principal of all connections, as (type, name). None: each client has to authenticate by SASL first."""
     @property
     def unauthenticated_max_bytes(self) -> int:
-        """`sasl.server.max.receive.size`: the largest frame before that."""
+        """`sasl.server.max.receive.size`: the largest frame of an unauthenticated connection."""
     @property
     def authentication_timeout_ms(self) -> int:
-        """How long a connection may take for that, from when it is accepted, in ms."""
+        """How long a connection may take to authenticate after it is accepted, in ms."""
     @property
     def tls(self) -> tuple[ServerTls, int] | None:
-        """How its connections are encrypted, and how long a handshake may take, in ms; None: not at all."""
+        """The TLS state, and the limit on the duration of a handshake in ms. None: connections are not encrypted."""
 
 @final
 class DataPlane:
-    """Sockets, the hot path of Produce and Fetch, and the requests that wait. Its threads start with the object."""
+    """Sockets, the hot path of Produce and Fetch, and delayed operations. The threads start with the object."""
 
     def __new__(cls, settings: DataPlaneSettings) -> DataPlane:
-        """Starts `network_threads` processors and the acceptor. `OSError` when threads or descriptors run out."""
+        """Start `network_threads` processors and the acceptor.
+
+        Raises `OSError` if threads or file descriptors run out.
+        """
     @property
     def event_fd(self) -> int:
-        """A file descriptor that is readable while events wait."""
+        """A file descriptor that is readable while events are queued."""
     @property
     def connections(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
     @property
     def flush_counts(self) -> tuple[int, int]:
-        """Under `flush=group`: syncs so far, and appends that asked for one."""
+        """(syncs, appends that requested a sync) under `flush=group`, since the start."""
     def counters(self) -> DataPlaneCounters:
-        """What has been counted since the start, at about one moment: it sums counts of all threads, which go on."""
+        """Return the counters since the start.
+
+        They are sums over threads that continue to count, so they are not one snapshot.
+        """
     def drain(
         self, limit: int
     ) -> list[
@@ -380,28 +433,34 @@ class DataPlane:
         | ReplicaDeletedRecords
         | SegmentRolled
     ]:
-        """Up to `limit` events, oldest first."""
+        """Remove and return up to `limit` events, oldest first."""
     def listen(self, listener: _ListenerSettings) -> int:
-        """Binds a listener and returns its port. `OSError` with its errno."""
+        """Bind a listener and return its port. Raises `OSError` with its errno."""
     def authenticate(self, connection: int, principal: tuple[str, str], lifetime_ms: int | None) -> None:
-        """Takes a connection for `principal` from its next request on, for `lifetime_ms` where that is given.
+        """Set the principal of a connection from its next request on.
 
-        The answer to the request that proved it is to be sent after this."""
+        The principal is valid for `lifetime_ms`, or without a limit if that is None. The response to the authentication
+        request must be sent after this call.
+        """
     def name_peer(self, connection: int, principal: tuple[str, str]) -> None:
-        """Takes a connection of which a `PeerCertificate` came for `principal`, and goes on with it."""
+        """Set the principal of a connection after its `PeerCertificate` event, and resume the connection."""
     def set_listener_tls(self, listener: str, tls: ServerTls, handshake_timeout_ms: int) -> bool:
-        """Encrypts connections that come to an encrypted listener from now on by `tls`; False where there is none."""
+        """Set the TLS state for new connections of an encrypted listener.
+
+        Return False if no encrypted listener has this name.
+        """
     def set_connection_limits(self, limits: _ConnectionLimits) -> None:
-        """Changes how many connections there may be and how fast they may come; those that are open stay."""
+        """Change the limits on the number and the rate of connections. Open connections stay open."""
     def respond(self, connection: int, request: int, payload: bytes, *, last: bool = False) -> None:
-        """Answers a control request; `payload` is everything after the correlation id. A small answer is sent by the
-        calling thread, where the connection has nothing else to do. The `last` one closes the connection: what its
-        client has sent behind the request is ignored."""
+        """Send the response to a control request. `payload` is everything after the correlation id.
+
+        The calling thread writes a small response itself if the connection has nothing else to do. A response with
+        `last` closes the connection, and later requests of the connection are ignored.
+        """
     def respond_many(self, responses: list[tuple[ControlRequest, bytes]]) -> None:
-        """As `respond`, for requests and their payloads."""
+        """Send several responses like `respond`, as pairs of a request and its payload."""
     def hold(self, connection: int, request: int) -> None:
-        """Says that the answer to a control request waits for what others do: until then it takes none of the room that
-        `queued_max_requests` bounds."""
+        """Free the slot of a control request in `queued.max.requests`, because its response waits for other clients."""
     def retry(
         self,
         connection: int,
@@ -410,96 +469,119 @@ class DataPlane:
         version: int = 0,
         transactional_id: bool = False,
     ) -> None:
-        """Evaluates an unresolved request again, against the table published last; topics still unknown are errors.
+        """Evaluate an unresolved request again, against the topic table published last. Unknown topics are then errors.
 
-        Once `set_rights` has been called, the client may use the topics in `allowed` alone, each as the request names
-        it; 16 zero bytes stand for the cluster. `transactional_id`: it may write as that of the request. This is
-        remembered for as long as `version` is in force; 0: it is not."""
+        After `set_rights`, the client may use only the topics in `allowed`, each named as in the request. 16 zero bytes
+        stand for the cluster. `transactional_id` is whether the client has Write on the request's transactional id. The
+        decision is cached while `version` is the current version of the rules. With `version` 0, the decision is not
+        cached.
+        """
     def set_rights(self, *, decisions: int, version: int) -> None:
-        """Has Produce and Fetch ask what their clients may do, by rules of `version`, which is not 0. About `decisions`
-        are remembered, 8 bytes each, as they come. A later call changes the version alone."""
+        """Authorize every Produce and Fetch from now on, by rules of `version`, which must not be 0.
+
+        About `decisions` decisions are cached, in 8 bytes each. A later call changes only the version.
+        """
     def close_connection(self, connection: int) -> None:
-        """Closes a connection when its queued answers are written."""
+        """Close a connection after its queued responses are written."""
     def intercept(self, api_keys: list[int]) -> None:
-        """Has Python decide about the requests of these APIs, and of no others, before they are worked on: each comes
-        up as an `InterceptedRequest`."""
+        """Intercept the requests of these APIs, and of no others.
+
+        Each becomes an `InterceptedRequest` before it is processed.
+        """
     def proceed(self, connection: int) -> None:
-        """Has the intercepted request of a connection worked on."""
+        """Process the intercepted request of a connection."""
     def proceed_unanswered(self, connection: int, *, close: bool) -> None:
-        """As `proceed`, but neither that request nor a later one of the connection is answered. `close` closes the
-        connection when the request would be answered."""
+        """Process the intercepted request like `proceed`, but send no response to this request or to later ones.
+
+        With `close`, the connection is closed when the response would be sent.
+        """
     def respond_intercepted(self, connection: int, payload: bytes) -> None:
-        """Answers the intercepted request of a connection, which is not worked on; `payload` is everything after the
-        correlation id."""
+        """Send a response to the intercepted request of a connection without processing the request.
+
+        `payload` is everything after the correlation id.
+        """
     def close_connections(self) -> None:
-        """Closes every connection at once, without the answers that are queued."""
+        """Close every connection at once. Queued responses are dropped."""
     def set_clock_ahead(self, by_ms: int) -> None:
-        """Sets the time of appends and fetch sessions ahead of the system's clock, by `by_ms` in all."""
+        """Set the clock of appends and fetch sessions `by_ms` ahead of the system's clock. Calls do not add up."""
     @property
     def fetcher_threads(self) -> int:
-        """Threads that fetch from leaders."""
+        """Number of threads that fetch from leaders."""
     def set_replication(self, settings: ReplicationSettings) -> None:
-        """Says how this broker replicates; before that it fetches nothing from others. Open connections to other
-        brokers stay as they are."""
+        """Set how this broker replicates. The broker fetches from no leader before the first call.
+
+        Open connections to other brokers keep their settings.
+        """
     def set_read_replicas(self, *, own_rack: str | None, others: list[tuple[int, str]]) -> None:
-        """Swaps the racks by which consumers are sent to other replicas (KIP-392): this broker's, and those of the
-        brokers that they can reach, by id."""
+        """Replace the racks by which consumers are sent to followers (KIP-392).
+
+        `own_rack` is the rack of this broker. `others` are (broker id, rack) of the brokers that the consumers can
+        reach.
+        """
     def clear_read_replicas(self) -> None:
-        """Keeps consumers at the leader."""
+        """Serve consumers from the leader only."""
     def set_fetch_sources(self, sources: list[tuple[int, str, int, int]]) -> None:
-        """Swaps the brokers that are fetched from: id, host, port and broker epoch."""
+        """Replace the brokers from which partitions are fetched. Each is (id, host, port, broker epoch)."""
     def publish(self, table: TopicTable) -> None:
-        """Swaps the topics that the hot path sees."""
+        """Replace the topic table of the hot path."""
     def publish_api_versions(self, responses: dict[int, bytes]) -> None:
-        """Swaps the answers to ApiVersions, by version: everything after the correlation id. Requests of these versions
-        that say nothing unusual are answered by the data plane; the others come up as they do without this."""
+        """Replace the responses to ApiVersions, by version. Each response is everything after the correlation id.
+
+        The data plane responds to ordinary requests of these versions. Other ApiVersions requests become a
+        `ControlRequest`.
+        """
     def resume_accepting(self) -> None:
-        """Lets `listen` bind listeners again after `stop_accepting`. `OSError` when threads or descriptors run out."""
+        """Allow `listen` again after `stop_accepting`. Raises `OSError` if threads or file descriptors run out."""
     def stop_accepting(self) -> None:
-        """Closes the listeners; open connections go on."""
+        """Close the listeners. Open connections continue."""
     def shut_down(self, *, grace_ms: int) -> None:
-        """Answers what is in work for at most `grace_ms`, closes every connection, joins the threads."""
+        """Complete requests in progress for at most `grace_ms`, then close every connection and join the threads."""
 
 # ------------------------------------------------------------------------------------------------ counters.rs
 
 @final
 class DataPlaneCounters:
-    """What a data plane has counted since its start."""
+    """The counters of a data plane since its start."""
 
     @property
     def apis(self) -> list[ApiCounters]:
-        """The APIs of which there were requests, by key."""
+        """The counters of the APIs that had requests, by API key."""
     @property
     def processors(self) -> list[ProcessorCounters]:
-        """The processors, by number."""
+        """The counters of the processors, by number."""
 
 @final
 class ApiCounters:
-    """What was counted of one API, over all processors."""
+    """The counters of one API, over all processors."""
 
     @property
     def api_key(self) -> int:
         """The API key."""
     @property
     def requests(self) -> int:
-        """Requests begun; those that wait for room or for a decision have not."""
+        """Requests begun. Requests that wait for a slot or for a decision are not counted yet."""
     @property
     def in_work(self) -> int:
-        """Requests begun and neither answered nor dropped, those that wait for data or for others included."""
+        """Requests begun and neither completed nor dropped, including delayed operations."""
     @property
     def bytes_in(self) -> int:
-        """Bytes of the requests, size prefixes included."""
+        """Bytes of the requests, including size prefixes."""
     @property
     def bytes_out(self) -> int:
-        """Bytes of the answers, size prefixes included, once they are made, read by the client or not."""
+        """Bytes of the responses, including size prefixes.
+
+        A response counts when it is built, even if the client never reads it.
+        """
     @property
     def errors(self) -> dict[int, int]:
-        """For Produce and Fetch: how often each error code was given, once for each partition or for the whole answer.
-        The errors of other APIs are known to those who encode their answers."""
+        """Count of each error code in responses to Produce and Fetch, once per partition or per response.
+
+        Errors of other APIs are counted where their responses are encoded.
+        """
 
 @final
 class ProcessorCounters:
-    """What one processor has done, over all APIs."""
+    """The counters of one processor, over all APIs."""
 
     @property
     def requests(self) -> int:
@@ -509,119 +591,146 @@ class ProcessorCounters:
         """Bytes of the requests."""
     @property
     def bytes_out(self) -> int:
-        """Bytes of the answers that this processor made; the control plane sends some itself."""
+        """Bytes of the responses that this processor built.
+
+        Responses that the control plane writes itself are not included.
+        """
 
 # ------------------------------------------------------------------------------------------- work_counters.rs
 
 _TopicCounts = tuple[int, int, int, int, int, int, int, int]
-"""Bytes in, out and rejected, records in, partitions of Produces, those that failed, of Fetches, those that failed."""
+"""(bytes in, bytes out, bytes rejected, records in, partitions in Produces, of these failed, partitions in Fetches, of
+these failed).
+"""
 
 _ClientUse = tuple[str, str, int, int]
-"""User and client id, empty where all share the quota; bytes, or nanoseconds of a thread; milliseconds to wait."""
+"""(user, client id, usage, throttle time in ms).
+
+User or client id is empty if all of them share the quota. Usage is in bytes, or in nanoseconds of a thread.
+"""
 
 def client_uses(data_plane: DataPlane, most: int) -> ClientUses:
-    """What those have used whom a quota or a limit binds, since they are known: of each quota the `most` that used the
-    most. Any thread may ask."""
+    """Return the usage of quotas and limits since their clients became known.
+
+    For each quota, the result has the `most` entities with the highest usage. Any thread may call this function.
+    """
 
 @final
 class ClientUses:
-    """What clients have used of their quotas; each with the number of those that are left out."""
+    """The usage of client quotas. Each property also has the number of omitted entities."""
 
     @property
     def produce(self) -> tuple[list[_ClientUse], int]:
         """Bytes of Produce requests, by user and client id."""
     @property
     def fetch(self) -> tuple[list[_ClientUse], int]:
-        """Bytes of answers to Fetch."""
+        """Bytes of Fetch responses, by user and client id."""
     @property
     def request(self) -> tuple[list[_ClientUse], int]:
-        """Nanoseconds of threads."""
+        """Nanoseconds of thread time, by user and client id."""
     @property
     def addresses(self) -> tuple[list[tuple[str, int]], int]:
-        """Connections accepted, by address; those that have a limit of connections a second."""
+        """Accepted connections by address, for addresses with a limit on the connection rate."""
 
 def work_counters(data_plane: DataPlane) -> WorkCounters:
-    """What a data plane has counted since its start, beside the requests of APIs. Any thread may ask."""
+    """Return the counters of a data plane since its start, other than those of API requests.
+
+    Any thread may call this function.
+    """
 
 def partition_states(data_plane: DataPlane) -> PartitionStates:
-    """How the replicas of a broker stand now, and what was counted of topics. Any thread may ask."""
+    """Return the current states of a broker's replicas, and the counters of topics.
+
+    Any thread may call this function.
+    """
 
 @final
 class WorkCounters:
-    """What a data plane has counted beside the requests of APIs, over all threads."""
+    """The counters of a data plane other than those of API requests, over all threads."""
 
     @property
     def topics(self) -> _TopicCounts:
-        """Of all topics."""
+        """The counters over all topics."""
     @property
     def replication_bytes_in(self) -> int:
         """Bytes of records that were fetched from leaders and appended."""
     @property
     def replication_bytes_out(self) -> int:
-        """Bytes of records in answers to followers."""
+        """Bytes of records in Fetch responses to followers."""
     @property
     def waiting(self) -> tuple[int, int]:
-        """Produces and Fetches that wait now."""
+        """(Produces, Fetches) in the purgatory now."""
     @property
     def expired(self) -> tuple[int, int]:
-        """Produces and Fetches that have waited as long as they might."""
+        """(Produces, Fetches) that expired in the purgatory."""
     @property
     def times(self) -> list[RequestTimes]:
-        """How long requests took, by API."""
+        """The request times by API."""
     @property
     def bounds_us(self) -> list[int]:
-        """The bounds of the histograms in `times`, in microseconds, rising."""
+        """The bounds of the histograms in `times`, in microseconds, ascending."""
     @property
     def system_threads(self) -> list[int]:
-        """The processors' threads as the system numbers them, 0 for one that does not run or is a guest."""
+        """The system's thread id for each processor. 0: the processor has no thread of its own at the moment."""
     @property
     def listeners(self) -> list[tuple[str, int, int, int, int]]:
-        """Of each listener to which somebody came: its name, open connections, connections accepted since the start,
-        milliseconds in which connections waited as they came too fast, and those that connections of addresses that
-        were too fast had to wait, one by one, before they were closed."""
+        """(name, open connections, accepted connections since the start, ms, ms) of each listener that had connections.
+
+        The first time is how long new connections were delayed by a rate limit. The second time is the sum of the
+        delays of connections whose address exceeded its rate, before they were closed.
+        """
 
 @final
 class RequestTimes:
-    """How long the requests of one API took that are done."""
+    """The times of the completed requests of one API."""
 
     @property
     def api_key(self) -> int:
         """The API key."""
     @property
     def of_followers(self) -> bool:
-        """Whether these are Fetches of followers; those of consumers are apart."""
+        """Whether these are Fetches of followers. Fetches of consumers have another entry."""
     @property
     def requests(self) -> int:
-        """How many."""
+        """Number of completed requests."""
     @property
     def phases(self) -> list[tuple[int, list[int]]]:
-        """Queue, local, remote, throttle, send and total: the sum in nanoseconds, and how many took less than each
-        bound of `WorkCounters.bounds_us`, and at the end all."""
+        """(sum in ns, counts) of the phases queue, local, remote, throttle, send and total.
+
+        The counts are the requests below each bound of `WorkCounters.bounds_us`, then the number of all requests.
+        """
 
 @final
 class PartitionStates:
-    """The replicas of one broker at one moment, by topic and index; `len` is how many there are."""
+    """A snapshot of the replicas of one broker, by topic and index. `len` is the number of replicas."""
 
     def __len__(self) -> int: ...
     def rows(self, begin: int, count: int) -> list[tuple[str, int, bool, int, int, int, int, int, int, int, int]]:
-        """Some of them: topic, index, whether this broker leads it, bytes, segments, log start, log end and high
-        watermark; of a leader also replicas, those in sync, and how many of them `acks=all` asks for."""
+        """Return up to `count` rows from row `begin` on.
+
+        A row is (topic, index, whether this broker is the leader, bytes, segments, log start offset, log end offset,
+        high watermark, replicas, in-sync replicas, in-sync replicas that `acks=all` requires). The last three apply to
+        leaders.
+        """
     def topics(self, begin: int, count: int) -> list[tuple[str, _TopicCounts]]:
-        """Some of the topics of which something was counted, by name."""
+        """Return up to `count` topics with their counters from position `begin` on.
+
+        Topics without counts are left out.
+        """
 
 # -------------------------------------------------------------------------------------------------- events.rs
 
 @final
 class AppendCompleted:
-    """What `PartitionLog.complete` was called for is committed and synced, or never will be."""
+    """The append of a `PartitionLog.complete` call is committed and synced, or has failed."""
 
     @property
     def ticket(self) -> int:
-        """The number that it was called with."""
+        """The ticket of that call."""
 
 @final
 class ControlRequest:
-    """A request that Python answers through `DataPlane.respond`."""
+    """A request that Python responds to with `DataPlane.respond`."""
 
     @property
     def connection(self) -> int:
@@ -631,37 +740,37 @@ class ControlRequest:
         """The request's number on its connection."""
     @property
     def api(self) -> int:
-        """API key and version in one number, to look both up at once."""
+        """API key and version combined in one number, for one lookup."""
     @property
     def api_key(self) -> int:
         """The API key."""
     @property
     def api_version(self) -> int:
-        """The version."""
+        """The API version."""
     @property
     def size(self) -> int:
-        """Bytes of the message, with the tagged fields of its header."""
+        """Bytes of the message, including the tagged fields of its header."""
     @property
     def message(self) -> bytes:
-        """The message as it came, behind the tagged fields of a flexible header."""
+        """The encoded message, after the tagged fields of a flexible header."""
     @property
     def correlation_id(self) -> int:
-        """The correlation id; the data plane puts it in front of the answer."""
+        """The correlation id. The data plane writes it at the start of the response."""
     @property
     def client_id(self) -> str | None:
-        """What the client calls itself."""
+        """The client id of the request header."""
     @property
     def principal(self) -> tuple[str, str] | None:
-        """Who the client is, as kind and name; `None` while it has not said, on a listener that asks for it."""
+        """The client's principal as (type, name). None before the client has authenticated."""
     @property
     def listener(self) -> str:
-        """The listener's name."""
+        """The name of the listener."""
     @property
     def local_host(self) -> str:
-        """The address that the client dialled."""
+        """The local address of the connection."""
     @property
     def local_port(self) -> int:
-        """The port that the client dialled."""
+        """The local port of the connection."""
     @property
     def peer_host(self) -> str:
         """The client's address."""
@@ -670,27 +779,38 @@ class ControlRequest:
         """The client's port."""
     @property
     def software(self) -> tuple[str, str] | None:
-        """What the client says that it is, in its last usual ApiVersions (KIP-511): name and version; `None` for one
-        that does not say."""
+        """The client's software name and version (KIP-511), from its last ordinary ApiVersions request.
+
+        None if it sent none.
+        """
     def wait(self) -> None:
-        """Notes that it waits for what others do, for how long its parts took."""
+        """Record that the request now waits for other clients, for the measurement of its phases."""
     def decode(self, schema: Schema, flexible: bool, max_elements: int) -> object:
-        """Decodes the message, after the tagged fields of a flexible header. `MalformedMessage`, and `TooManyElements`
-        for one with more elements of arrays and tagged fields in all. Lets other threads run in between."""
+        """Decode the message, after the tagged fields of a flexible header. Other threads may run in between.
+
+        Raises `MalformedMessage`. Raises `TooManyElements` if all arrays and tagged fields together have more than
+        `max_elements` elements.
+        """
 
 @final
 class InterceptedRequest:
-    """A request of an API that `DataPlane.intercept` names. Its connection stands still until `DataPlane.proceed`,
-    `proceed_unanswered` or `respond_intercepted` is called, or the connection is closed."""
+    """A request of an API in `DataPlane.intercept`.
+
+    Its connection is paused until `DataPlane.proceed`, `proceed_unanswered` or `respond_intercepted` is called, or the
+    connection closes.
+    """
 
     @property
     def request(self) -> ControlRequest:
-        """The request; its number counts the connection's requests before it."""
+        """The request. Its number is the count of earlier requests on the connection."""
 
 @final
 class UnresolvedRequest:
-    """A Produce or Fetch that names topics which the table lacks, whose client is to be judged, or that begins a
-    transaction in partitions; its connection stands still until `retry`, or `transaction_verified`."""
+    """A Produce or Fetch that needs a decision of the control plane.
+
+    The request names topics that are not in the topic table, needs authorization, or begins a transaction in
+    partitions. Its connection is paused until `DataPlane.retry` or `transaction_verified` is called.
+    """
 
     @property
     def connection(self) -> int:
@@ -703,75 +823,79 @@ class UnresolvedRequest:
         """0 (Produce) or 1 (Fetch)."""
     @property
     def principal(self) -> tuple[str, str] | None:
-        """Who the client is, as kind and name."""
+        """The client's principal as (type, name)."""
     @property
     def client_host(self) -> str:
         """The client's address."""
     @property
     def operation(self) -> int | None:
-        """The operation that the client is to be judged for, numbered as Kafka's AclOperation; None for none."""
+        """The operation to authorize, numbered as Kafka's AclOperation. None if there is nothing to authorize."""
     @property
     def checked(self) -> list[str | bytes]:
-        """The topics to judge it for, by name or by id, 16 bytes each."""
+        """The topics to authorize, each by name or by id (16 bytes)."""
     @property
     def transactional_id(self) -> str | None:
-        """The transactional id that the client is to be judged for; None for none."""
+        """The transactional id to authorize. None if there is nothing to authorize."""
     @property
     def transaction(self) -> tuple[str, int, int, int, list[tuple[str, int]]] | None:
-        """What the coordinator of its transaction is to be asked: transactional id, producer id, producer epoch, the
-        version of the Produce, and the partitions as (topic, index). Then `transaction_verified` is to be called, and
-        nothing else is to be looked at. None otherwise."""
+        """The query for the transaction coordinator, or None.
+
+        It is (transactional id, producer id, producer epoch, Produce version, [(topic, index)]). If it is set,
+        `transaction_verified` must be called and the other properties are to be ignored.
+        """
     @property
     def topics(self) -> list[str]:
-        """Unknown topics named by name."""
+        """Unknown topics that the request names by name."""
     @property
     def topic_ids(self) -> list[bytes]:
-        """Unknown topics named by id, 16 bytes each."""
+        """Unknown topics that the request names by id, 16 bytes each."""
 
 @final
 class PeerCertificate:
-    """A client has shown a certificate; its requests wait until `DataPlane.name_peer` says who it is."""
+    """A client presented a TLS certificate. Its requests wait until `DataPlane.name_peer` sets the principal."""
 
     @property
     def connection(self) -> int:
         """The connection's number."""
     @property
     def listener(self) -> str:
-        """The listener that it came in by."""
+        """The name of the listener."""
     @property
     def peer(self) -> str:
         """The client's address and port."""
     @property
     def certificate(self) -> bytes:
-        """The certificate, DER."""
+        """The certificate in DER."""
 
 @final
 class ConnectionClosed:
-    """A connection that Python has seen requests of is gone."""
+    """A connection closed that had sent requests to Python."""
 
     @property
     def connection(self) -> int:
-        """Its number."""
+        """The connection's number."""
 
 @final
 class Exhausted:
-    """Descriptors, memory or mappings have run out: an operation was refused, and may be tried again. Not every refusal
-    brings one."""
+    """File descriptors, memory or mappings are exhausted. An operation failed and may be retried.
+
+    Not every such failure is reported.
+    """
 
     @property
     def error(self) -> str:
-        """What was refused, and what the system said."""
+        """The failed operation and the system's error."""
 
 @final
 class LogDirectoryFailed:
-    """A write or sync failed: the log directory is to go offline."""
+    """A write or sync failed. The log directory must be taken offline."""
 
     @property
     def directory(self) -> str:
         """The log directory."""
     @property
     def error(self) -> str:
-        """What the system said, with the path."""
+        """The system's error, with the path."""
 
 @final
 class LogLine:
@@ -782,87 +906,125 @@ class LogLine:
         """`info`, `warning` or `error`."""
     @property
     def text(self) -> str:
-        """The words."""
+        """The text of the line."""
 
 # ---------------------------------------------------------------------------------------------------- files.rs
 
 @final
 class FileSystem:
-    """The file system of a directory, open for a sync of all of it. It reports what was lost since it was opened."""
+    """The file system of a directory, open for a sync of the whole file system.
+
+    The sync reports writes that were lost after the file system was opened.
+    """
 
     @staticmethod
     def open(directory: str) -> FileSystem | None:
-        """None where a sync of all of it cannot be relied on. `OSError` with its errno."""
+        """Open the file system of a directory. Return None if a sync of the whole file system is not reliable there.
+
+        Raises `OSError` with its errno.
+        """
 
 def close_logs(
     partitions: Sequence[Partition], *, file_system: FileSystem | None, shared_from: int, threads: int
 ) -> list[OSError | ValueError | None]:
-    """`Partition.close` for many of one file system, on `threads` threads: the error of each, None where it is closed.
+    """Close partitions of one file system like `Partition.close`, on `threads` threads. Releases the GIL once.
 
-    Where `shared_from` of them or more have something to be synced, the file system is synced once. Releases the GIL
-    once.
+    Returns the error of each partition, or None if it was closed. If at least `shared_from` partitions have unsynced
+    data, the file system is synced once in place of the single files.
     """
 
 def close_idle_files(partitions: Sequence[Partition], *, most: int) -> tuple[int, int]:
-    """Closes files of segments until `most` are open, first those that were not used since the last call; how many were
-    open, and how many of them were closed. They are opened again on their next use. Releases the GIL once."""
+    """Close files of segments until at most `most` are open. Return (files that were open, files closed).
+
+    Files that were not used since the last call are closed first. The next use opens them again. Releases the GIL once.
+    """
 
 # -------------------------------------------------------------------------------------------------- forking.rs
 
 def keep_forever(kept: object) -> None:
-    """Has an object live until the process has ended, also while the interpreter frees what is left."""
+    """Keep an object alive until the process has ended, including while the interpreter frees its remaining objects."""
 
 # -------------------------------------------------------------------------------------------------- fetcher.rs
 
 @final
 class Fetcher:
-    """Reads assigned partitions on an I/O thread of its own; see `pybroker.client.Fetcher`."""
+    """Fetches assigned partitions on its own I/O thread; see `pybroker.client.Fetcher`."""
 
     def __new__(cls, settings: object) -> Fetcher:
-        """Takes the attributes of `pybroker.client.settings.FetcherSettings`; no broker is asked before `assign`."""
+        """Create a fetcher from an object with the attributes of `pybroker.client.settings.FetcherSettings`.
+
+        No request is sent before `assign`.
+        """
     def assign(self, partitions: list[tuple[str, int, int]]) -> None:
-        """Reads (topic, partition, offset) from now on, and nothing else; offset -1: after the last record, -2: from
-        the first; at or above 0 an offset."""
+        """Replace the assigned partitions by these, each (topic, partition, offset).
+
+        An offset of -1 begins after the last record, and -2 begins at the first record.
+        """
     def add(self, partitions: list[tuple[str, int, int]]) -> None:
-        """Reads these partitions too, or from another position; what was read of others stays."""
+        """Assign more partitions, or change the position of assigned ones.
+
+        Fetched records of other partitions are kept.
+        """
     def remove(self, partitions: list[tuple[str, int]]) -> None:
-        """Reads these partitions no longer; what was read of others stays."""
+        """Unassign partitions. Fetched records of other partitions are kept."""
     def pause(self, topic: str, partition: int, paused: bool) -> bool:
-        """Hands out one assigned partition no longer, or again; false when it is not assigned."""
+        """Pause or resume one partition: no records of a paused partition are returned.
+
+        Return False if it is not assigned.
+        """
     def seek(self, topic: str, partition: int, offset: int) -> bool:
-        """Reads one assigned partition from another position; false when it is not assigned."""
+        """Change the position of one partition. Return False if it is not assigned."""
     def position(self, topic: str, partition: int) -> int | None:
-        """Where the caller has read one partition to; below 0 until its beginning is found, `None`: not assigned."""
+        """Return the caller's position in one partition, or None if it is not assigned.
+
+        The position is negative until the start offset is known.
+        """
     def epoch(self, topic: str, partition: int) -> int:
-        """Leader epoch of the last batch before that position; -1 where nothing was read up to it, or not known."""
+        """Return the leader epoch of the last batch before the position, or -1.
+
+        It is -1 if no batch before the position was read, or if the epoch is unknown.
+        """
     def positions(self) -> list[tuple[str, int, int]]:
-        """Where the caller has read to: (topic, partition, offset; below 0 as in `assign` before the first record)."""
+        """Return the caller's positions as (topic, partition, offset).
+
+        Before the first record, an offset may be negative as in `assign`.
+        """
     def count(self, timeout_s: float, stamped: bool = False) -> tuple[int, int] | None:
-        """Takes the next received batches and reads every record: (records, bytes of keys and values); `None` when
-        nothing came in time. With `stamped` it takes their latencies too, for `take_arrivals`. Raises `ClientError`."""
+        """Read all records of the next received batches.
+
+        Return (records, bytes of keys and values), or None after `timeout_s`. With `stamped`, the latencies of the
+        records are added to those of `take_arrivals`. Raises `ClientError`.
+        """
     def take_arrivals(self) -> tuple[Tally, LatencyHistogram]:
-        """The stamped records counted since the last call, and the time from their stamps to their arrival. Records too
-        short for a stamp are the failed ones."""
+        """Return the stamped records since the last call, and the times from their stamps to their arrival.
+
+        Records that are too short for a stamp count as failed.
+        """
     def take(self, timeout_s: float) -> Received | None:
-        """Takes the next received batches of one partition; `None` when nothing came in time. Batches of which a
-        consumer sees nothing come with no records. Releases the GIL. Raises `ClientError`."""
+        """Return the next received batches of one partition, or None if none arrive within `timeout_s`.
+
+        Batches without records for a consumer are returned with no records. Releases the GIL. Raises `ClientError`.
+        """
     def metrics(self) -> dict[str, float]:
-        """What the fetcher has done, and how far it is behind, by the names of Kafka's metrics; bytes and ms."""
+        """Return the fetcher's metrics, including its lag, by the names of Kafka's metrics. Units are bytes and ms."""
     def lags(self) -> list[tuple[str, int, int]]:
-        """How many records lie between what was handed out of each assigned partition and the end that its last
-        response named: (topic, partition, records); 0 before its first response."""
+        """Return (topic, partition, lag in records) of each assigned partition.
+
+        The lag is the distance from the caller's position to the end offset in the partition's last response. It is 0
+        before the first response.
+        """
     def arrived_descriptor(self) -> int:
-        """A descriptor that is readable when `take` may have something."""
+        """Return a file descriptor that is readable when `take` may return batches."""
     def clear_signal(self) -> None:
-        """Makes the descriptor unreadable; called before `take`."""
+        """Make the descriptor unreadable. The caller does this before `take`."""
     def close(self) -> None:
-        """Ends the I/O thread; releases the GIL."""
+        """Stop the I/O thread. Releases the GIL."""
 
 # --------------------------------------------------------------------------------------------- line_sender.rs
 
 @final
 class LineSender:
-    """Makes records of lines of text, and sends them to one topic; see `pybroker.client.text`."""
+    """Parses lines of text into records and sends the records to one topic; see `pybroker.client.text`."""
 
     def __new__(
         cls,
@@ -878,40 +1040,47 @@ class LineSender:
         null_marker: bytes | None,
         ignore_error: bool,
     ) -> LineSender:
-        """Keeps the producer open. How a line is parted is `kafka.tools.LineMessageReader`'s."""
+        """Create a sender. Lines are parsed like in `kafka.tools.LineMessageReader`. The producer stays open."""
     def send(self, block: bytes, is_end: bool) -> int:
-        """Sends the lines that end in `block`, and with `is_end` the last one; how many were put into batches.
+        """Send the lines that end in `block`.
 
-        Lines may begin in one block and end in another. Waits for metadata and memory, each up to `max.block.ms`, GIL
-        released. Raises `RecordError` for a line that cannot be parted, once those before it were sent; then it is of
-        no use any more. What cannot be sent otherwise is in `take_failures`.
+        With `is_end`, also send the last line. Return the number of records sent. A line may begin in one block and end
+        in another. The call waits for metadata and for memory, up to `max.block.ms` each, with the GIL released. Raises
+        `RecordError` for a line that cannot be parsed, after the lines before it were sent; the sender cannot be used
+        after that. Other failures are in `take_failures`.
         """
     def parse(
         self, block: bytes, is_end: bool
     ) -> tuple[list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]], str | None]:
-        """As `send`, but hands the records out: key, value and headers of each, and why no more could be read."""
+        """Parse lines like `send`, but return the records as (key, value, headers), and the parse error or None."""
     def in_flight(self) -> int:
-        """Records in batches whose fate is not known yet."""
+        """Return the number of records in batches that are not complete yet."""
     def take_failures(self) -> list[tuple[int | None, int | None, BaseException]]:
-        """The records that failed since the last call: bytes of key and value (`None`: null), and what they met."""
+        """Return the records that failed since the last call: (bytes of the key, bytes of the value, error).
+
+        The size of a null key or null value is None.
+        """
 
 # ------------------------------------------------------------------------------------------ load_generator.rs
 
 @final
 class LoadGenerator:
-    """Sends made records with one producer, and measures all that it sends."""
+    """Sends generated records with one producer, and measures all records that the producer sends."""
 
     def __new__(cls, producer: Producer) -> Self:
-        """What the producer has sent before counts as well."""
+        """Create a generator. Records that the producer has sent before are also measured."""
     def send_many(self, topic: str, partition: int, values: bytes, record_size: int) -> int:
-        """Adds values of `record_size` bytes that lie behind each other; how many. As `send` otherwise."""
+        """Send the values of `record_size` bytes that are concatenated in `values`. Return their number.
+
+        Otherwise like `Producer.send`.
+        """
     def send_random_letters(
         self, topic: str, partition: int, record_size: int, count: int, due: tuple[int, float] | None = None
     ) -> None:
-        """Adds `count` values of random capital letters, for load generators. As `send` otherwise.
+        """Send `count` values of random capital letters. Otherwise like `Producer.send`.
 
-        `due`, in microseconds: the time since the epoch at which a schedule wants the first record sent, and from each
-        to the next; their latency counts from then, not from this call.
+        `due` is the schedule, in microseconds: the time of the first record since the epoch, and the interval between
+        records. The latency of a record then starts at its scheduled time, not at this call.
         """
     def send_stamped(
         self,
@@ -923,26 +1092,29 @@ class LoadGenerator:
         count: int,
         due: tuple[int, float] | None = None,
     ) -> None:
-        """As `send_random_letters`, each value beginning with a stamp of 24 bytes: producer u64, sequence u64 from
-        `first_sequence` on, time of sending (or due) in microseconds since the epoch i64, all big-endian.
+        """Send records like `send_random_letters`, each value beginning with a stamp of 24 bytes.
 
-        Sequences count by producer and partition, so that the partition is named. Raises `ValueError` where it is not,
-        or where a record has no room for its stamp.
+        The stamp is the producer (u64), the sequence (u64, starting at `first_sequence`) and the send time or scheduled
+        time in microseconds since the epoch (i64), all big-endian. Sequences count by producer and partition, so the
+        partition must be specified. Raises `ValueError` if it is not, or if a record is too short for its stamp.
         """
     def begin_phase(self, phase: int) -> None:
-        """Records sent from now on belong to phase 0 or 1 of the measurement."""
+        """Assign records that are sent from now on to phase 0 or 1 of the measurement."""
     def take_window(self) -> Tally:
-        """What was acknowledged since the last call."""
+        """Return the sums of records acknowledged since the last call."""
     def take_interval(self, phase: int) -> tuple[Tally, LatencyHistogram]:
-        """What was acknowledged of a phase since the last call, and its latencies; takes the phase's window too."""
+        """Return the sums and the latencies of a phase's records acknowledged since the last call.
+
+        This also resets the phase's window (`take_window`).
+        """
     def summary(self, first_phase: int, quantiles: list[float]) -> tuple[Tally, list[int]]:
-        """The phases from `first_phase` on: sums, and the latency in microseconds at each quantile (0 to 1)."""
+        """Return the sums of the phases from `first_phase` on, and the latency in us at each quantile (0 to 1)."""
 
 # ----------------------------------------------------------------------------------------------------- log.rs
 
 @final
 class Log:
-    """A log in Kafka's files whose batches this node makes itself. Failures of the file system are `OSError`s."""
+    """A log in Kafka's file format, whose batches this node builds. File system failures raise `OSError`."""
 
     @staticmethod
     def open(
@@ -954,41 +1126,50 @@ class Log:
         index_interval_bytes: int,
         now_ms: int,
     ) -> Log:
-        """Opens the log, or begins one; checks every batch, and cuts what follows the last whole one."""
+        """Open or create the log. All batches are checked, and bytes after the last complete batch are truncated."""
     @property
     def truncated_bytes(self) -> int:
-        """What was cut when it was opened."""
+        """Bytes that were truncated when the log was opened."""
     @property
     def log_start_offset(self) -> int:
         """Offset of the first record."""
     @property
     def log_end_offset(self) -> int:
-        """Offset that the next record will have."""
+        """Offset of the next record."""
     @property
     def size_bytes(self) -> int:
-        """Bytes of its segments."""
+        """Bytes of the log's segments."""
     def append(self, batches: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
-        """Appends batches at the end, in `leader_epoch`; (first offset, last offset). Not yet on the device."""
+        """Append batches at the end of the log in `leader_epoch`, without a sync.
+
+        Return (first offset, last offset).
+        """
     def append_as_follower(self, batches: bytes, now_ms: int) -> tuple[int, int]:
-        """Appends batches that have their offsets and epochs; `ValueError` where they go back."""
+        """Append batches that have their offsets and epochs. Raises `ValueError` if these decrease."""
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`, the last perhaps cut; `ValueError` outside the log."""
+        """Return batches, starting with the batch that contains `offset`. The last batch may be cut.
+
+        Raises `ValueError` for an offset outside the log.
+        """
     def flush(self) -> int:
-        """Waits until all is on the device; the log end offset of what is."""
+        """Sync the log, and return the log end offset up to which it is synced."""
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Removes the records from `offset` on."""
+        """Remove the records from `offset` on."""
     def restart_at(self, offset: int, now_ms: int) -> None:
-        """Removes everything: the log starts and ends at `offset`."""
+        """Remove all records. The log then starts and ends at `offset`."""
     def advance_start(self, offset: int) -> list[Path]:
-        """Moves the log start forward, at most to the end; files that are out of use then, and wait to be removed."""
+        """Advance the log start offset, at most to the log end offset. Return the files that are no longer used.
+
+        The caller has to remove the files.
+        """
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest leader epoch up to `epoch` that the log has, and where it ends; (-1, -1) for none."""
+        """Return (epoch, end offset) of the largest leader epoch in the log that is at most `epoch`, or (-1, -1)."""
     def close(self) -> None:
-        """Flushes and ends appending."""
+        """Flush the log and reject later appends."""
 
 @final
 class SegmentRolled:
-    """A log began a new segment: it is due to be flushed, so that a crash finds little to recover."""
+    """A log began a new segment. The older segments should be flushed, so that a crash leaves little to recover."""
 
     @property
     def topic(self) -> str:
@@ -1001,7 +1182,7 @@ class SegmentRolled:
 
 @final
 class LogConfig:
-    """The settings of one log, by Kafka's topic configuration; complete, nothing is defaulted in Rust."""
+    """The settings of one log, named by Kafka's topic configuration keys. Rust has no defaults for them."""
 
     def __new__(
         cls,
@@ -1027,16 +1208,18 @@ class LogConfig:
         max_decompressed_bytes: int,
         file_delete_delay_ms: int,
     ) -> LogConfig:
-        """`segment_jitter_ms` is the jitter drawn for this log, not the bound; `require_keys`: compacted topics.
+        """Create the settings.
 
-        `compression_type`: "producer", "uncompressed" or a codec; `compression_level` is that codec's, None its own
-        default."""
+        `segment_jitter_ms` is the jitter drawn for this log, not its bound. `require_keys` is set for compacted topics.
+        `compression_type` is "producer", "uncompressed" or a codec. `compression_level` is the codec's level, or None
+        for its default.
+        """
 
 # ---------------------------------------------------------------------------------------------- log_opening.rs
 
 @final
 class LogOpening:
-    """What is known of `<directory>/<topic>-<index>` before it is opened."""
+    """The arguments for opening `<directory>/<topic>-<index>`."""
 
     def __new__(
         cls,
@@ -1053,193 +1236,238 @@ class LogOpening:
         high_watermark: int,
         progress: RecoveryProgress,
     ) -> LogOpening:
-        """A recovery point or a log start of -1 is not known. `progress` counts what a recovery has read.
+        """Create the arguments.
 
-        `claimed`: `read_topic_ids` has found this topic's id in the directory, which is not looked for again.
-        A log that ends before `recovery_point` or `high_watermark` has lost records: `RecoveryProgress.take_found`.
+        `recovery_point` and `log_start_offset` are -1 if unknown. `progress` counts the bytes that a recovery reads.
+        With `claimed`, the topic id is known from `read_topic_ids`, and the directory's file is not read again. A log
+        that ends before `recovery_point` or `high_watermark` has lost records; see `RecoveryProgress.take_found`.
         """
 
 def open_logs(openings: Sequence[LogOpening], *, now_ms: int) -> list[Partition | OSError | ValueError]:
-    """Opens (recovers, creates) logs, one after the other: each partition, or its error. Releases the GIL once."""
+    """Open logs one after the other, with recovery or creation. Return the partition or the error of each.
+
+    Releases the GIL once.
+    """
 
 # ------------------------------------------------------------------------------------------------ log_walk.rs
 
 _FileRecord = tuple[int, int, int, bytes | None, bytes | None, list[bytes]]
-"""Offset, timestamp, sequence number, key, value, names of the headers."""
+"""(offset, timestamp, sequence number, key, value, names of the headers)."""
 
 _FileMessage = tuple[int, int, int, bool, bytes | None, bytes | None]
-"""Offset, timestamp, checksum, whether that is right, key, value."""
+"""(offset, timestamp, checksum, whether the checksum is correct, key, value)."""
 
 @final
 class FileBatch:
-    """A batch of a file of batches, or a message of format 0 or 1, as it stands there."""
+    """A batch in a file, or a message of format 0 or 1, as it is stored."""
 
     @property
     def position(self) -> int:
-        """Where it starts."""
+        """Position of the batch in the file."""
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size of the batch in bytes."""
     @property
     def magic(self) -> int:
-        """The format."""
+        """The message format version."""
     @property
     def is_valid(self) -> bool:
-        """Whether its checksum is right."""
+        """Whether the checksum is correct."""
     def header(self) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int] | None:
-        """(base offset, last offset, record count, base sequence, last sequence, producer id, producer epoch, leader
-        epoch, attributes, base timestamp, largest timestamp, checksum); `None` before format 2."""
+        """Return the header of a batch, or None before format 2.
+
+        The header is (base offset, last offset, record count, base sequence, last sequence, producer id, producer
+        epoch, leader epoch, attributes, base timestamp, largest timestamp, checksum).
+        """
     def message(self) -> tuple[int, int, int, int] | None:
-        """(offset, attributes, timestamp, checksum) of a message of format 0 or 1; `None` for later formats."""
+        """Return (offset, attributes, timestamp, checksum) of a message of format 0 or 1, or None for later formats."""
     def messages(self) -> tuple[list[_FileMessage], ValueError | None]:
-        """The message, or those that it wraps, and why they cannot be read; none unless it was read with its bytes."""
+        """Return the message or the messages that it wraps, and the error that ended the read or None.
+
+        The list is empty unless the batch was read with its bytes.
+        """
     def records(self) -> tuple[list[_FileRecord], ValueError | None]:
-        """Its records as far as they can be read, and why not all of them; none unless it was read with its bytes."""
+        """Return the records that can be read, and the error that ended the read or None.
+
+        The list is empty unless the batch was read with its bytes.
+        """
 
 @final
 class LogWalk:
-    """Walks a file of batches without trust: damage ends it, a wrong checksum does not."""
+    """An iteration over a file of batches that may be damaged. Damage ends the iteration; a wrong checksum does not."""
 
     @staticmethod
     def open(path: str, limit: int) -> LogWalk:
-        """Begins at the start of the file; what lies beyond `limit` bytes is ignored. `OSError`."""
+        """Open the file and begin at its start. Bytes beyond `limit` are ignored. Raises `OSError`."""
     @property
     def end(self) -> int:
-        """Bytes of the file, at most the limit."""
+        """Size of the file in bytes, at most the limit."""
     def batches(self, limit: int, *, with_bytes: bool) -> tuple[list[FileBatch], ValueError | OSError | None]:
-        """The next batches, about `limit` bytes of them, and what ended the walk; none at the end, or where no whole
-        batch follows. `with_bytes`: their records will be asked for."""
+        """Return the next batches, about `limit` bytes, and the error that ended the iteration or None.
+
+        The list is empty at the end of the file, and if no complete batch follows. `with_bytes` keeps the bytes that
+        `FileBatch.records` and `FileBatch.messages` need.
+        """
     def last_offset_at(self, position: int, limit: int) -> int | None:
-        """The last offset of the batch at `position`, when all of it lies within `limit` bytes. `ValueError`,
-        `OSError`."""
+        """Return the last offset of the batch at `position`, or None if the batch does not fit within `limit` bytes.
+
+        Raises `ValueError` and `OSError`.
+        """
     def find(self, position: int, offset: int) -> FileBatch | None:
-        """The first batch from `position` on whose last offset is `offset` or more. `ValueError`, `OSError`."""
+        """Return the first batch from `position` on with a last offset of at least `offset`, or None.
+
+        Raises `ValueError` and `OSError`.
+        """
 
 # --------------------------------------------------------------------------------------- measured_producer.rs
 
 @disjoint_base
 class MeasuredProducer:
-    """What every use of the native producer shares."""
+    """The part of the native producer that all of its users share."""
 
     def outcomes(self) -> list[tuple[str, int, int, int]]:
-        """(topic, partition, records acknowledged, records given up) of partitions where any are."""
+        """Return (topic, partition, records acknowledged, records failed) of each partition that has any."""
     def _identity(self) -> tuple[int, int]:
-        """Producer id and epoch; waits up to `max.block.ms` for them, GIL released. Raises `SettingError` without
-        idempotence, and `ClientError`."""
-    def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; waits for its metadata as `send` does."""
-    def flush(self, timeout_s: float) -> None:
-        """Waits until everything sent so far is acknowledged or given up. Raises `DeliveryError` when time is up."""
-    def close(self, timeout_s: float) -> None:
-        """Flushes, then ends the I/O thread; what still waits fails. Raises as `flush`."""
-    def metrics(self) -> dict[str, float]:
-        """What the producer has done and holds, by the names of Kafka's producer metrics.
+        """Return (producer id, producer epoch). The call waits for them up to `max.block.ms`, with the GIL released.
 
-        Totals (`record-send-total`: records acknowledged; `record-error-total`), means and maxima (`batch-size-avg`,
-        `request-latency-max`, ms) since it was made; rates (`byte-rate`, per second) over the last
-        `metrics.num.samples` times `metrics.sample.window.ms`; and what is the case now (`requests-in-flight`,
-        `buffer-available-bytes`).
+        Raises `SettingError` without idempotence, and `ClientError`.
+        """
+    def partitions(self, topic: str) -> int:
+        """Return the number of partitions of a topic. The call waits for the topic's metadata like `send`."""
+    def flush(self, timeout_s: float) -> None:
+        """Wait until all records sent so far are acknowledged or failed. Raises `DeliveryError` after `timeout_s`."""
+    def close(self, timeout_s: float) -> None:
+        """Flush the producer, then stop its I/O thread. Records that still wait fail. Raises the errors of `flush`."""
+    def metrics(self) -> dict[str, float]:
+        """Return the producer's metrics, by the names of Kafka's producer metrics.
+
+        Totals (`record-send-total`: records acknowledged; `record-error-total`), averages and maxima (`batch-size-avg`,
+        `request-latency-max`, ms) are since the producer was created. Rates (`byte-rate`, per second) are over the last
+        `metrics.num.samples` times `metrics.sample.window.ms`. Gauges (`requests-in-flight`, `buffer-available-bytes`)
+        are current values.
         """
     def incomplete_batches(self) -> int:
-        """Batches of records that are not acknowledged and not given up."""
+        """Return the number of batches of records that are neither acknowledged nor failed."""
     def _failures(self, *, take: bool) -> list[tuple[Exception, str, int, int]]:
-        """Records that were not delivered and whose failure nobody has taken: what the first met, topic, partition, and
-        how many there are. With `take` they are forgotten. Those of transactions are not among them."""
+        """Return the failures of records that were not taken yet: (first error, topic, partition, number of records).
+
+        With `take`, the failures are then forgotten. Records of transactions are not included.
+        """
     def raise_failure(self) -> None:
-        """Raises the first failure of a record, if any failed."""
+        """Raise the error of the first failed record, if any record has failed."""
 
 # --------------------------------------------------------------------------------------------------- micro.rs
 
 def build_batch(values: list[bytes], timestamp_ms: int, codec: str = "none") -> bytes:
-    """A v2 batch of records without keys and headers, with base offset 0 and no producer id.
+    """Return a v2 batch of records without keys and headers, with base offset 0 and no producer id.
 
-    `ValueError` for more than a batch can hold (2 GiB)."""
+    Raises `ValueError` if the records exceed the size limit of a batch (2 GiB).
+    """
 
 def decode_varints(data: bytes) -> bytes:
-    """The 64-bit integers, in the machine's byte order, whose zigzag varints stand one after the other in `data`.
+    """Decode consecutive zigzag varints. Return the 64-bit integers in the machine's byte order.
 
-    `ValueError` for a varint that is cut or has more than 64 bits."""
+    Raises `ValueError` for a varint that is cut or has more than 64 bits.
+    """
 
 def down_convert(batch: bytes, magic: int) -> bytes:
-    """The messages of format v0 or v1 that an older consumer is given for a batch. `ValueError`: there are none."""
+    """Convert a batch to messages of format v0 or v1 for an older consumer.
+
+    Raises `ValueError` if that is not possible.
+    """
 
 def encode_varints(values: Buffer) -> bytes:
-    """The zigzag varints of a buffer of 64-bit integers."""
+    """Encode a buffer of 64-bit integers as zigzag varints."""
 
 def search_index(entries: bytes, relative_offset: int) -> int:
-    """The position in the last entry of an offset index that is not above `relative_offset`; 0 when there is none.
+    """Return the position of the last entry of an offset index with an offset of at most `relative_offset`.
 
-    Entries are 8 bytes: relative offset and position, big-endian, ascending."""
+    The result is 0 if there is no such entry. An entry has 8 bytes: relative offset and position, big-endian,
+    ascending.
+    """
 
 def up_convert(messages: bytes) -> bytes:
-    """The v2 batch that a set of v0 or v1 messages is stored as. `ValueError` says what is wrong with the set."""
+    """Convert a set of v0 or v1 messages to the v2 batch that the log stores.
+
+    Raises `ValueError` for an invalid set.
+    """
 
 def validate_batch(batch: bytes) -> int:
-    """The number of records in a batch as a producer sends it. `ValueError` says what is wrong with it."""
+    """Validate a batch from a producer, and return its number of records. Raises `ValueError` with the defect."""
 
 def zigzag(values: Buffer) -> bytes:
-    """A buffer of 64-bit integers, zigzag-coded, as unsigned 64-bit integers in the machine's byte order."""
+    """Encode a buffer of 64-bit integers with zigzag, as unsigned 64-bit integers in the machine's byte order."""
 
 # --------------------------------------------------------------------------------------------------- moves.rs
 
 @final
 class LogMove:
-    """A move of a log to another directory, as it is watched and ended while `LogMover.move_log` is at work."""
+    """The state of one move of a log to another directory: it reports the progress, and can cancel the move."""
 
     def __new__(cls) -> LogMove: ...
     @property
     def bytes(self) -> int:
-        """Bytes of records that the future replica has."""
+        """Bytes of records in the future replica."""
     @property
     def end_offset(self) -> int:
-        """The future replica has every record below this offset."""
+        """The future replica has all records below this offset."""
     def cancel(self) -> None:
-        """Ends the move, unless the log lives in its new place at this very moment."""
+        """Cancel the move, unless the replacement of the log has begun."""
 
 @final
 class LogMover:
-    """Moves of logs between log directories, all of them together at one pace."""
+    """Moves of logs between log directories. All moves of one mover share one I/O rate."""
 
     def __new__(cls, *, max_bytes_per_second: float) -> LogMover:
-        """The pace counts bytes copied."""
+        """Create a mover. Copied bytes count towards the rate."""
     def move_log(
         self, partition: Partition, state: LogMove, *, future: str, deleted_id: str
     ) -> tuple[str, OSError | None]:
-        """Fills the directory that `prepare_move` has made and lets it take the log's place; releases the GIL.
+        """Copy a log into the directory that `prepare_move` has created, then replace the log by the copy.
 
-        Appends, reads and flushes go on. The old directory is renamed to `<topic>-<index>.<deleted_id>-delete`;
-        returned is what it is called now, and why it could not be renamed. `MoveEndedError` when the move was ended
-        (`cancel`, `stop`, or the log is cut, closed, deleted or offline), `OSError` with its errno and the file's
-        name, `ValueError` for a file that is not what its name says: the log goes on where `Partition.directory`
-        says."""
+        Releases the GIL. Appends, reads and flushes continue. The old directory is renamed to
+        `<topic>-<index>.<deleted_id>-delete`. Returns its current name, and the error of the rename or None.
+
+        Raises `MoveEndedError` if the move was ended: by `cancel` or `stop`, or because the log was truncated, closed,
+        deleted or taken offline. Raises `OSError` with its errno and the file's name. Raises `ValueError` for a file
+        whose content does not match its name. After an error the log continues in `Partition.directory`.
+        """
     def set_pace(self, max_bytes_per_second: float) -> None:
-        """Changes the pace from now on."""
+        """Change the I/O rate, also of moves in progress."""
     def stop(self) -> None:
-        """Ends moves that are under way, and those that are begun afterwards."""
+        """Stop the moves in progress and all later ones."""
 
 def move_count(directory: str) -> int:
-    """How often the log in a partition's directory was moved. `OSError`, `ValueError` when that is damaged."""
+    """Return how many times the log in a partition's directory was moved.
+
+    Raises `OSError`, and `ValueError` if the stored count is damaged.
+    """
 
 def prepare_move(partition: Partition, future: str) -> None:
-    """Makes the directory of a future replica, durably. `OSError` with its errno and the file's name."""
+    """Create the directory of a future replica and sync it. Raises `OSError` with its errno and the file's name."""
 
 # ----------------------------------------------------------------------------------------- network_threads.rs
 
 def unlisten(data_plane: DataPlane, listener: str) -> bool:
-    """Closes a listener; its connections end when what they have in work is answered. False where there is none."""
+    """Close a listener. Return False if the listener does not exist.
+
+    The connections of the listener close when their requests in progress are complete.
+    """
 
 def network_threads(data_plane: DataPlane) -> int:
-    """Threads that serve connections."""
+    """Return the number of network threads."""
 
 def set_network_threads(data_plane: DataPlane, count: int) -> None:
-    """Has so many threads serve, 1 to 64. Connections stay, and what they have in work. `OSError` when threads or
-    descriptors run out: then there are as many as could be begun."""
+    """Change the number of network threads, to 1 to 64. Connections and their requests in progress continue.
+
+    Raises `OSError` if threads or file descriptors run out. The number is then as high as it could be raised.
+    """
 
 # ----------------------------------------------------------------------------------------------- partition.rs
 
 @final
 class Partition:
-    """A replica on this broker. Opened (`open_logs`) without a role: `become_roles` lets it serve."""
+    """A replica on this broker. `open_logs` opens it without a role, and `become_roles` makes it serve requests."""
 
     @property
     def topic(self) -> str:
@@ -1252,96 +1480,114 @@ class Partition:
         """The topic's id, 16 bytes."""
     @property
     def directory(self) -> str:
-        """The log directory that the log lives in."""
+        """The log directory of the log."""
     @property
     def log_start_offset(self) -> int:
-        """First readable offset."""
+        """The first readable offset."""
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
     @property
     def high_watermark(self) -> int:
-        """Consumers read below this offset."""
+        """The high watermark: consumers read below this offset."""
     @property
     def is_missing_records(self) -> bool:
-        """Whether the opening of its log has found that records are missing which may have been acknowledged."""
+        """Whether recovery found that records are missing which may have been acknowledged."""
     @property
     def lags_its_epoch(self) -> bool:
-        """Whether consumers may have seen more than the high watermark, of a leader that was just elected (KIP-207)."""
+        """Whether the high watermark is below the start of the leader's epoch (KIP-207).
+
+        Consumers of an earlier leader may then have seen offsets above the high watermark.
+        """
     @property
     def last_stable_offset(self) -> int:
-        """`read_committed` consumers read below this offset."""
+        """The last stable offset: `read_committed` consumers read below this offset."""
     @property
     def recovery_point(self) -> int:
-        """Everything below this offset is on disk."""
+        """The recovery point: all records below this offset are on disk."""
     @property
     def size_bytes(self) -> int:
         """Bytes of all segments."""
     @property
     def leader_epoch(self) -> int:
-        """The leader epoch in force, -1 before the first."""
+        """The current leader epoch, -1 before the first."""
     @property
     def role(self) -> str:
-        """What this broker is to the partition: `leader`, `follower` or `none`."""
+        """The role of this broker for the partition: `leader`, `follower` or `none`."""
     def set_throttled(self, *, leader: bool, follower: bool) -> None:
-        """Says whether what it sends to followers, and what it fetches, is throttled (KIP-73)."""
+        """Set whether replication of this replica is throttled (KIP-73).
+
+        `leader` is for the records sent to followers, and `follower` for the records fetched from the leader.
+        """
     def await_deletion(self, awaited: bool) -> None:
-        """Says whether somebody waits for followers to delete records: `ReplicaDeletedRecords` comes up meanwhile."""
+        """Set whether a DeleteRecords request waits for followers.
+
+        Meanwhile `ReplicaDeletedRecords` events are sent.
+        """
     def wake_followers(self, data_plane: DataPlane) -> None:
-        """Answers followers that wait for records: they learn where this log starts."""
+        """Complete the delayed Fetches of followers, since their responses contain the new log start offset."""
     def low_watermark(self, alive: list[int]) -> int:
-        """Where the earliest log of this replica and of those of the `alive` brokers starts."""
+        """Return the lowest log start offset of this replica and of the replicas on the `alive` brokers."""
     def find_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`."""
+        """Return (timestamp, offset, leader epoch) of the first record at or after `timestamp_ms`, or None."""
     def max_timestamp(self) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the record with the largest timestamp."""
+        """Return (timestamp, offset, leader epoch) of the record with the largest timestamp, or None."""
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch not above `epoch`; (-1, -1) when there is none."""
+        """Return (epoch, end offset) of the largest epoch that is at most `epoch`, or (-1, -1) if there is none."""
     def set_config(self, config: LogConfig) -> None:
-        """Puts new settings in force."""
+        """Change the settings of the log."""
     @staticmethod
     def flush_times() -> tuple[int, int]:
-        """How many times this process has made a log durable, and for how many nanoseconds."""
+        """Return (number of log syncs, their total time in nanoseconds) in this process."""
     def flush(self) -> int:
-        """Syncs the log to disk; the new recovery point. `OSError`: the directory has failed."""
+        """Sync the log to disk and return the new recovery point. `OSError` means that the log directory has failed."""
     def flush_due(self, now_ms: int) -> bool:
-        """Does so when the last time is `flush_ms` ago; whether it did."""
+        """Flush the log if its last flush is at least `flush_ms` ago. Return whether it was flushed."""
     def close(self) -> None:
-        """Flushes, trims the indexes, writes the producer snapshot; nothing is appended afterwards."""
+        """Flush the log, trim its indexes and write the producer snapshot. Later appends are rejected."""
     def retire(self, data_plane: DataPlane) -> None:
-        """Refuses appends and reads from now on; waiting fetches are answered. Before `close` or `delete`."""
+        """Reject appends and reads from now on, and complete delayed fetches.
+
+        The caller does this before `close` or `delete`.
+        """
     def fail(self, data_plane: DataPlane) -> None:
-        """The log directory failed: takes the log offline; all that waits for it is answered."""
+        """Take the log offline because its log directory failed. All requests that wait for the log are completed."""
     def delete(self) -> None:
-        """Renames the directory to `<topic>-<index>.<32 hex>-delete` and removes it."""
+        """Rename the directory to `<topic>-<index>.<32 hex>-delete` and remove it."""
 
 # ------------------------------------------------------------------------------------------- partition_log.rs
 
 @final
 class PartitionLog:
-    """A partition as the coordinator that lives in it writes and reads it."""
+    """Access of a coordinator to the log of its partition."""
 
     def __new__(cls, partition: Partition, data_plane: DataPlane) -> PartitionLog:
-        """Appends wake the fetches that wait in `data_plane`."""
+        """Create the access. Appends complete delayed fetches in `data_plane`."""
     @property
     def high_watermark(self) -> int:
-        """What lies below is committed."""
+        """The high watermark: all records below this offset are committed."""
     @property
     def log_start_offset(self) -> int:
         """Offset of the first record."""
     @property
     def log_end_offset(self) -> int:
-        """Offset that the next record will have."""
+        """Offset of the next record."""
     @property
     def max_batch_bytes(self) -> int:
-        """The largest batch that the log takes now."""
+        """Size of the largest batch that the log accepts at present."""
     def append(self, batches: bytes, now_ms: int) -> tuple[int, int]:
-        """Appends as leader, for all replicas in sync: (first offset, last offset). Waits for no disk.
-        `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError`, `OSError`."""
+        """Append batches as the leader with `acks=all`, without waiting for the disk.
+
+        Return (first offset, last offset). Raises `NotLeaderError`, `NotEnoughReplicasError`, `BatchTooLargeError` and
+        `OSError`.
+        """
     def append_transactional(self, batches: bytes, now_ms: int, guard: int | None) -> tuple[int, int]:
-        """As `append`, for batches of a producer's transaction, which have no sequence numbers. A batch that begins the
-        transaction here needs the `guard` of `begin_verification`, unless it is None: nobody verifies. Also
-        `InvalidTxnStateError` without one that still holds, `InvalidProducerEpochError`."""
+        """Append batches of a producer's transaction like `append`. The batches have no sequence numbers.
+
+        A batch that begins the transaction in this partition needs the `guard` of `begin_verification`. A `guard` of
+        None disables the check. Also raises `InvalidTxnStateError` without a valid guard, and
+        `InvalidProducerEpochError`.
+        """
     def append_marker(
         self,
         producer_id: int,
@@ -1352,139 +1598,166 @@ class PartitionLog:
         transaction_version: int,
         now_ms: int,
     ) -> tuple[int, int]:
-        """Appends the marker that ends a producer's transaction, as `append` does. Also `CoordinatorFencedError`, and
-        `InvalidProducerEpochError`: by `transaction_version` 2 the marker's epoch is beyond that of the batches."""
+        """Append the marker that ends a producer's transaction, like `append`.
+
+        Also raises `CoordinatorFencedError`, and `InvalidProducerEpochError` for a fenced producer epoch. With
+        `transaction_version` 2, the marker's epoch must be higher than the epoch of the transaction's batches.
+        """
     def begin_verification(self, producer_id: int, producer_epoch: int, *, bumps_epoch: bool, now_ms: int) -> int:
-        """The guard that the transaction's first batch here is to be appended with, once its coordinator says that the
-        partition is part of it; 0 where the transaction is open here. `bumps_epoch`: each transaction has an epoch of
-        its own. `InvalidProducerEpochError` for an epoch that has gone by, `NotLeaderError`."""
+        """Begin the verification of a transaction. Return the guard for the append of the transaction's first batch.
+
+        The batch may be appended after the transaction coordinator has confirmed that the partition is part of the
+        transaction. The guard is 0 if the transaction is already open in this partition, or its coordinator has
+        confirmed it. `bumps_epoch` is whether each transaction has its own epoch. Raises `InvalidProducerEpochError`
+        for a fenced producer epoch, and `NotLeaderError`.
+        """
     def has_completed(self, end_offset: int) -> bool:
-        """Whether everything below is committed, and on the device where the log's settings want it to be by now."""
+        """Return whether all records below `end_offset` are committed, and synced as the log's settings require."""
     def complete(self, end_offset: int, ticket: int) -> None:
-        """Sync everything below in the background; an `AppendCompleted` with the ticket reports the attempt."""
+        """Sync all records below `end_offset` in the background.
+
+        An `AppendCompleted` event with the ticket reports the result.
+        """
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Batches from the one that holds `offset`, the last perhaps cut, the first not. `ValueError` outside of it."""
+        """Return batches, starting with the batch that contains `offset`.
+
+        The last batch may be cut, the first is complete. Raises `ValueError` for an offset outside the log.
+        """
 
 # -------------------------------------------------------------------------------------- partition_metadata.rs
 
 def read_topic_ids(directories: Sequence[str]) -> list[bytes | OSError | ValueError | None]:
-    """The topic id (16 bytes) in each partition directory's `partition.metadata` (KIP-516), `None` without the file.
+    """Return the topic id (16 bytes) in each partition directory's `partition.metadata` (KIP-516).
 
-    A `ValueError` stands for a file that is damaged. Releases the GIL once.
+    The entry of a directory without the file is None. The entry of a damaged file is a `ValueError`. Releases the GIL
+    once.
     """
 
 # ------------------------------------------------------------------------------------------------- producer.rs
 
 @final
 class Delivery:
-    """The fate of one record. Keeps its producer open."""
+    """The delivery of one record. It keeps its producer open."""
 
     def done(self) -> bool:
-        """Whether the fate is known."""
+        """Return whether the record is acknowledged or failed."""
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait until the record is acknowledged: where it was written.
+        """Wait until the record is acknowledged. Return its metadata: where it was written.
 
-        Waits as long as the fate is not known, which `delivery.timeout.ms` bounds; at most `timeout_s` seconds, where
-        that is given. Raises what the record was given up for (`ClientError`), and `DeliveryError` after the timeout.
-        Ctrl-C ends the wait. Releases the GIL.
+        `delivery.timeout.ms` bounds the wait. `timeout_s` is a further limit in seconds. Raises the error of a failed
+        record (`ClientError`), and `DeliveryError` after `timeout_s`. Ctrl-C ends the wait. Releases the GIL.
         """
     def exception(self, timeout_s: float | None = None) -> Exception | None:
-        """What the record was given up for, or None; waits as `result`. Raises `DeliveryError` after the timeout."""
+        """Return the error of a failed record, or None for an acknowledged one. The call waits like `result`.
+
+        Raises `DeliveryError` after `timeout_s`.
+        """
 
 # ------------------------------------------------------------------------------------------- rows_delivery.rs
 
 @final
 class RowsDelivery:
-    """The fate of rows of Arrow data that were sent together. Keeps its producer open."""
+    """The delivery of rows of Arrow data that were sent together. It keeps its producer open."""
 
     def __len__(self) -> int:
-        """How many rows were sent."""
+        """Return the number of rows sent."""
     def done(self) -> bool:
-        """Whether the fate of every row is known."""
+        """Return whether every row is acknowledged or failed."""
     def result(self, timeout_s: float | None = None) -> int:
-        """Wait until every row is acknowledged: how many there are.
+        """Wait until every row is acknowledged. Return the number of rows.
 
-        Raises what the first row that was not delivered was given up for, with the count, when all are decided; and
-        `DeliveryError` after the timeout. Ctrl-C ends the wait. Releases the GIL.
+        When all rows are complete, raises the error of the first failed row, with the number of failed rows. Raises
+        `DeliveryError` after `timeout_s`. Ctrl-C ends the wait. Releases the GIL.
         """
 
 @final
 class ClientTls:
-    """What all connections of a client share that go through TLS: trust, identity, and the sessions to resume."""
+    """The TLS state that all connections of a client share: trusted certificates, own identity, sessions to resume."""
 
     def __new__(cls, material: object) -> Self:
-        """Takes the attributes of `pybroker.client.security.tls.KeyMaterial`. Raises `SettingError`."""
+        """Create the state from an object with the attributes of `pybroker.client.security.tls.KeyMaterial`.
+
+        Raises `SettingError`.
+        """
     def session(self, host: str) -> TlsSession:
-        """A session to a host, by the name or address that was connected to. Raises `AuthenticationError`."""
+        """Begin a session with a host, by the name or address of the connection. Raises `AuthenticationError`."""
 
 @final
 class TlsSession:
-    """One connection's TLS, without its socket."""
+    """The TLS session of one connection, without the socket."""
 
     @property
     def is_handshaking(self) -> bool:
-        """Whether nothing of a request has left yet."""
+        """Whether the handshake is in progress, so that requests cannot be sent yet."""
     def receive(self, ciphertext: bytes) -> bytes:
-        """Take what came, and return the plaintext in it. Raises `AuthenticationError`: an alert waits to be sent."""
+        """Process received ciphertext and return the plaintext in it.
+
+        Raises `AuthenticationError`; an alert is then ready to be sent.
+        """
     def send(self, plaintext: bytes) -> int:
-        """Take plaintext, and return how much there was room for; none: take ciphertext first."""
+        """Buffer plaintext to encrypt, and return the number of bytes accepted. After 0, `take` ciphertext first."""
     def take(self) -> bytes:
-        """The ciphertext that is to be sent now; it may be empty."""
+        """Return the ciphertext to send now. It may be empty."""
     def end(self) -> None:
-        """Announce that nothing more comes."""
+        """Announce to the server that no more data follows."""
 
 @final
 class SaslCredentials:
-    """Who connects, and how that is shown. Shows no secret."""
+    """The SASL mechanism and the credentials of a client. Their representation contains no secret."""
 
     @staticmethod
     def plain(username: str, password: str) -> SaslCredentials:
-        """Of PLAIN (RFC 4616)."""
+        """Return credentials for PLAIN (RFC 4616)."""
     @staticmethod
     def scram(mechanism: str, username: str, password: str, is_token: bool) -> SaslCredentials:
-        """Of SCRAM-SHA-256 or SCRAM-SHA-512; `is_token`: of a delegation token (KIP-48)."""
+        """Return credentials for SCRAM-SHA-256 or SCRAM-SHA-512.
+
+        With `is_token`, they are a delegation token (KIP-48).
+        """
     @staticmethod
     def oauthbearer() -> SaslCredentials:
-        """Of OAUTHBEARER, without a token yet."""
+        """Return credentials for OAUTHBEARER, without a token yet."""
     @staticmethod
     def gssapi(begin: Callable[[str], tuple[Callable[[bytes], bytes | None], bytes]]) -> SaslCredentials:
-        """Of GSSAPI: a function from a server's host to the exchange's next function and its first token.
+        """Return credentials for GSSAPI. `begin` begins an exchange with a server's host.
 
-        The next one takes a token of the server's and returns the next of the client's, None at the end. What either
-        raises is why signing in fails. They are called on the threads that sign connections in.
+        `begin` returns the function for the next steps, and the client's first token. That function maps a server token
+        to the client's next token, or to None at the end. An exception of either function is the reason of the failed
+        authentication. Both are called on the threads that authenticate connections.
         """
     def set_token(self, token: str, expires_ms: int | None, extensions: list[tuple[str, str]]) -> None:
-        """The token of connections that are made from now on, and when it ends in milliseconds of Unix time."""
+        """Set the token for new connections, and its expiry in milliseconds of Unix time."""
     def share(self) -> SaslCredentials:
-        """Other credentials that share the token with these."""
+        """Return other credentials that share the token with these."""
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody else shares the token."""
+        """Whether no other credentials share the token."""
     @property
     def mechanism(self) -> str:
         """The mechanism's name."""
     def begin(self, host: str) -> tuple[SaslExchange, bytes]:
-        """A new exchange with a server's host, and its first token. Raises `AuthenticationError` where there is none.
+        """Begin an exchange with a server's host. Return the exchange and its first token.
 
-        Releases the interpreter lock: with GSSAPI another server may be asked.
+        Raises `AuthenticationError` if the exchange cannot begin. Releases the GIL, because GSSAPI may send requests to
+        another server.
         """
 
 @final
 class SaslExchange:
-    """One exchange that has begun."""
+    """One SASL exchange in progress."""
 
     def step(self, token: bytes) -> bytes | None:
-        """Decide about a token of the server's: the next one to send, or None at the end. Raises `AuthenticationError`.
+        """Process a server token. Return the next token to send, or None at the end. Raises `AuthenticationError`.
 
-        Releases the interpreter lock: with SCRAM it takes milliseconds.
+        Releases the GIL, because SCRAM takes milliseconds.
         """
     @property
     def failure(self) -> str | None:
-        """What the server said of the credentials before it failed the exchange, where the mechanism lets it."""
+        """The server's error about the credentials before it failed the exchange; None if the mechanism has none."""
 
 @disjoint_base
 class Producer(MeasuredProducer):
-    """Sends records on an I/O thread of its own; see `pybroker.client.Producer`."""
+    """Sends records on its own I/O thread; see `pybroker.client.Producer`."""
 
     def __new__(
         cls,
@@ -1499,11 +1772,11 @@ class Producer(MeasuredProducer):
         on_delivery: object,
         begin_watching: Callable[[Settlements], object] | None,
     ) -> Self:
-        """Takes the attributes of `pybroker.client.settings.ProducerSettings`. Raises `SettingError`.
+        """Create a producer from an object with the attributes of `pybroker.client.settings.ProducerSettings`.
 
-        `continues` is another producer's id and epoch, and (topic, partition, next sequence number) where it is not 0.
-        `on_delivery` watches every record that `send` is given no other watcher for; `begin_watching` is called before
-        the first watched one.
+        `continues` is the producer id and epoch of another producer, and (topic, partition, next sequence number) where
+        that number is not 0. `on_delivery` is the watcher of every record that is sent without another watcher.
+        `begin_watching` is called before the first watched record. Raises `SettingError`.
         """
     def send(
         self,
@@ -1516,18 +1789,20 @@ class Producer(MeasuredProducer):
         headers: _Headers | None = None,
         on_delivery: Callable[[Exception | None, RecordMetadata], object] | None = None,
     ) -> Delivery:
-        """Put a record in its batch. Waits up to `max.block.ms` for the topic's metadata and for memory.
+        """Append a record to its batch. The call waits up to `max.block.ms` for the topic's metadata and for memory.
 
-        Key and value are bytes (or bytearray) or None, where no serializer makes bytes of them. Without `partition`
-        the partitioner chooses: by default records with a key go by its hash, others to the partition that is being
-        filled. `timestamp_ms` is now where it is None. Headers are pairs of a name and bytes or None, or a dict.
+        Without a serializer, key and value are bytes, bytearray or None. Without `partition`, the partitioner chooses
+        the partition. By default, records with a key are partitioned by its hash, and other records go to the partition
+        whose batch is being filled. `timestamp_ms` of None means the current time. Headers are pairs of a name and
+        bytes or None, or a dict.
 
         `on_delivery(error, metadata)` is called on the thread `pybroker-deliveries`, in the order of the offsets of a
-        partition: with None and where the record was written, or with what it was given up for. What it raises is
-        logged; it delays other callbacks, never a record.
+        partition. `error` is None for an acknowledged record, and `metadata` is where it was written. An exception of
+        the callback is logged. A slow callback delays other callbacks, but no records.
 
-        Raises `SerializationError` (a serializer or partitioner failed), `RecordError`, `BufferFullError` and other
-        `ClientError`, and `TypeError` for parts that are no bytes; then the record was not sent. Ctrl-C ends the wait.
+        Raises `SerializationError` if a serializer or the partitioner failed. Raises `RecordError`, `BufferFullError`
+        and other `ClientError`s, and `TypeError` for parts that are not bytes. After an error the record was not sent.
+        Ctrl-C ends the wait.
         """
     def _post(
         self,
@@ -1540,35 +1815,46 @@ class Producer(MeasuredProducer):
         watcher: object,
         hold: bool,
     ) -> Outgoing | None:
-        """As `send`, but without waiting: adds the record, and `None`; where it would have to wait, or with `hold`, a
-        record for `_post_again`. The settlements hand out `watcher` with the outcome."""
+        """Append a record like `send`, but without waiting. Return None if the record was appended.
+
+        If the append would have to wait, or with `hold`, returns a record for `_post_again`. The settlements return
+        `watcher` with the outcome.
+        """
     def _post_again(self, outgoing: Outgoing, watcher: object) -> bool:
-        """Adds a record that had to wait; false where it still has to, until the settlements' descriptor is
-        readable."""
+        """Append a record that had to wait. Return False if it still has to wait.
+
+        The caller then retries when the descriptor of the settlements is readable.
+        """
     def _raise_late(self, outgoing: Outgoing) -> None:
-        """Raises what a record meets that has waited for `max.block.ms`."""
+        """Raise the error of a record that has waited for `max.block.ms`."""
     def _send_batch(self, capsules: tuple[object, object], topic: str | None) -> RowsDelivery:
-        """Adds a record for every row of the record batch in the capsules of `__arrow_c_array__`. Takes the
-        array out of its capsule. Raises `SettingError`, `RecordError`, and as `send` otherwise."""
+        """Append a record for each row of the record batch in the capsules of `__arrow_c_array__`.
+
+        Moves the array out of its capsule. Raises `SettingError`, `RecordError` and the errors of `send`.
+        """
     def _send_stream(self, capsule: object, topic: str | None) -> RowsDelivery:
-        """Adds a record for every row of the stream of record batches in the capsule of `__arrow_c_stream__`. Reads
-        the stream to its end first, and takes it out of its capsule. Raises as `send_batch`."""
+        """Append a record for each row of the stream of record batches in the capsule of `__arrow_c_stream__`.
+
+        The whole stream is read first and moved out of its capsule. Raises the errors of `_send_batch`.
+        """
     def _settlements(self) -> Settlements:
-        """What became of watched records."""
+        """Return the outcomes of watched records."""
 
 @final
 class Outgoing:
-    """A record, serialized, that waits for its topic's metadata or for memory."""
+    """A serialized record that waits for its topic's metadata or for memory."""
 
 # -------------------------------------------------------------------------------------------------- quorum.rs
 
 @final
 class Quorum:
-    """A Raft voter without I/O: calls change it, `ready` says what to persist and to send, `persisted` that it is done.
+    """A Raft voter without I/O. Method calls change its state, and `ready` returns what to persist and to send.
 
-    Entries are (index, term, payload), a payload being a record batch with base offset 0. Messages are (replica,
-    bytes). Snapshots are (index, term, id of 12 bytes). Replicas are numbers: the node id in the low 32 bits, and what
-    stands for the directory of its log in the 31 above them, 0 where voters are known by their node ids alone.
+    The caller reports with `persisted` that a ready is persisted. Entries are (index, term, payload), and a payload is
+    a record batch with base offset 0. Messages are (replica, bytes). Snapshots are (index, term, id of 12 bytes).
+
+    A replica is a number. Its low 32 bits are the node id. The next 31 bits identify the directory of the replica's
+    log, and are 0 if voters are known by node id alone.
     """
 
     def __new__(
@@ -1591,129 +1877,143 @@ class Quorum:
         tail: list[tuple[int, int, bytes]],
         awaited: tuple[int, int],
     ) -> Quorum:
-        """A follower as the disk has it. `hard_state` is (term, vote), `terms` are (first index, term) ascending.
+        """Create a follower from the state on disk.
 
-        `key` is this replica, which need not be one of the voters. With `is_open` voters come and go, and messages of
-        replicas that are not known are taken.
+        `hard_state` is (term, vote). `terms` are (first index, term), ascending. `key` is this replica, which need not
+        be a voter. With `is_open`, voters can change and messages of unknown replicas are accepted.
 
-        `before` is (index, term) of the entry before the log's first, zeros for none. Entries up to `replayed` are
-        known to be committed and are not returned again; `tail` are those after it, up to `last`. A message holds
-        entries of `message_bytes` or a single one, and `messages_in_flight` go unanswered; applied entries of
-        `kept_bytes` stay in memory. `awaited` is (index, term) of the last entry that this voter had acknowledged,
-        where the log has lost it, zeros otherwise. Raises `QuorumError` when these do not fit together.
+        `before` is (index, term) of the entry before the log's first, or zeros. Entries up to `replayed` are known to
+        be committed and are not returned again. `tail` are the entries after `replayed`, up to `last`. A message
+        contains entries of at most `message_bytes`, or a single entry. At most `messages_in_flight` messages are
+        unacknowledged. `kept_bytes` of applied entries stay in memory.
+
+        `awaited` is (index, term) of the last entry that this voter acknowledged, if the log has lost it; zeros
+        otherwise. Raises `QuorumError` if the arguments contradict each other.
         """
     @property
     def is_leader(self) -> bool:
-        """Whether this voter leads."""
+        """Whether this voter is the leader."""
     @property
     def leader(self) -> int | None:
-        """The leader as far as this voter knows."""
+        """The leader that this voter knows, or None."""
     @property
     def term(self) -> int:
-        """The term."""
+        """The current term."""
     @property
     def last_index(self) -> int:
-        """Index of the last entry, persisted or not."""
+        """Index of the last entry, whether it is persisted or not."""
     def take_losses(self) -> tuple[int | None, list[tuple[int, int, int]]]:
-        """What this voter lost and waits for: the index that its log has to reach again before it may lead, None where
-        nothing is lost. And voters that a leader found to lack entries since the last call: (replica, last entry that
-        it had acknowledged, last entry that it has). The entries are sent again."""
+        """Return what this voter has lost, and the voters that the leader found to lack entries since the last call.
+
+        The first is the index that the log must reach before this voter may become candidate, or None. The second is
+        (replica, last entry that it acknowledged, last entry that it has). Missing entries are sent again.
+        """
     @property
     def wanted(self) -> int | None:
-        """Index of the oldest entry that a lagging voter needs and that is not in memory: `provide`."""
+        """Index of the oldest entry that a lagging voter needs and that is not in memory, for `provide`; or None."""
     def progress(self) -> list[tuple[int, int]]:
-        """(replica, index of the last entry that it is known to have), of learners too; empty unless this leads."""
-    def tick(self, now_ms: int) -> bool:
-        """Counts a tick of the clock; whether something may be ready."""
-    def campaign(self, now_ms: int) -> None:
-        """Stands for election; the only voter is leader when the call returns."""
-    def step(self, replica: int, message: bytes, now_ms: int) -> tuple[int, int, bytes] | None:
-        """Takes a replica's message. Raises `QuorumError` for one that is none, or that says what cannot be.
+        """Return (replica, index of the last entry that it is known to have) of voters and learners.
 
-        A snapshot that is returned is to be fetched: `install` or `decline`.
+        Empty unless leader.
+        """
+    def tick(self, now_ms: int) -> bool:
+        """Advance the clock by one tick. Return whether `ready` may have tasks."""
+    def campaign(self, now_ms: int) -> None:
+        """Become candidate, unless this replica is leader, is not a voter, or has lost records.
+
+        If this is the only voter, it is leader when the call returns.
+        """
+    def step(self, replica: int, message: bytes, now_ms: int) -> tuple[int, int, bytes] | None:
+        """Process a message of a replica.
+
+        Raises `QuorumError` for an invalid message or one that contradicts the state. If a snapshot is returned, the
+        caller has to fetch it and call `install` or `decline`.
         """
     def install(self, snapshot: tuple[int, int, bytes], voters: list[int]) -> None:
-        """Notes that an offered snapshot is on the disk, with those who vote by it."""
+        """Report that an offered snapshot is on the disk. `voters` are the voters in the snapshot."""
     def decline(self) -> None:
-        """Notes that an offered snapshot cannot be fetched."""
+        """Report that an offered snapshot cannot be fetched."""
     def propose(self, payload: bytes) -> int:
-        """Puts a batch into the log and returns its index. Raises `NotControllerError` unless this voter leads."""
-    def change_voters(self, voters: list[int], renamed: list[tuple[int, int]]) -> None:
-        """Puts a committed change of voters in force: one more, one less, the same ones, or the first ones.
+        """Append a batch to the log and return its index.
 
-        `renamed` has (old key, key) of replicas that were known by their node ids alone: messages speak of their keys
-        from now on, and any replica may write to this one.
+        Raises `NotControllerError` unless this voter is the leader.
+        """
+    def change_voters(self, voters: list[int], renamed: list[tuple[int, int]]) -> None:
+        """Apply a committed change of voters: one more, one less, the same ones, or the first ones.
+
+        `renamed` has (old key, new key) of replicas that were known by node id alone. Messages then use the new keys,
+        and messages of any replica are accepted.
         """
     def set_learner(self, key: int, follows: bool) -> None:
-        """Sends the log to a replica that does not vote, while this voter leads, or sends it no more."""
+        """Start or stop to replicate the log to a replica that does not vote, while this voter is the leader."""
     def resign(self) -> None:
-        """Leads no more."""
+        """Resign as leader."""
     @property
     def votes(self) -> bool:
         """Whether this replica is one of the voters."""
     def forget_leader(self) -> None:
-        """Notes that the leader's process has ended."""
+        """Report that the leader's process has ended."""
     def transfer_leader(self, voter: int) -> None:
-        """Hands the leadership to another voter."""
+        """Transfer the leadership to another voter."""
     def unreachable(self, voter: int) -> None:
-        """Notes that what was sent to a voter may be lost."""
+        """Report that messages to a voter may be lost."""
     def ready(self) -> QuorumReady | None:
-        """What there is to do; what an earlier one held as committed is in force."""
+        """Return the next tasks, or None. The committed entries of earlier readies must be applied before this call."""
     def persisted(self, number: int) -> None:
-        """Notes that the readies up to this number are persisted."""
+        """Report that all readies up to this number are persisted."""
     def provide(self, low: int, entries: list[tuple[int, int, bytes]]) -> None:
-        """Hands in the entries from `low` on that were read for a lagging voter."""
+        """Provide the entries from `low` on that were read from the disk for a lagging voter."""
     def set_snapshot(self, snapshot: tuple[int, int, bytes]) -> None:
-        """Notes a snapshot for voters that need what the log does not have any more."""
+        """Set the snapshot for voters that need entries before the start of the log."""
     def forget_before(self, index: int) -> None:
-        """Notes that the log begins after this entry."""
+        """Report that the log now begins after this entry."""
 
 # -------------------------------------------------------------------------------------------- quorum_ready.rs
 
 @final
 class QuorumReady:
-    """What to do, in the order of the properties."""
+    """Tasks of the caller, in the order of the properties."""
 
     @property
     def number(self) -> int:
-        """Rises with every ready."""
+        """The number of this ready, which increases with every ready."""
     @property
     def messages(self) -> list[tuple[int, bytes]]:
-        """To be sent at once."""
+        """Messages to send at once."""
     @property
     def snapshot(self) -> tuple[int, int, bytes] | None:
-        """The log is to hold nothing but this."""
+        """The snapshot that replaces the whole log, or None."""
     @property
     def hard_state(self) -> tuple[int, int | None] | None:
-        """(term, vote) to be persisted before the entries."""
+        """(term, vote) to persist before the entries, or None."""
     @property
     def entries(self) -> list[tuple[int, int, bytes]]:
-        """To be persisted; where the log holds the first one's index already, it is cut before that."""
+        """Entries to persist. If the log already has an entry with the first index, the log is truncated before it."""
     @property
     def persisted_messages(self) -> list[tuple[int, bytes]]:
-        """To be sent when all that is persisted."""
+        """Messages to send after everything else is persisted."""
     @property
     def committed(self) -> list[tuple[int, int, bytes]]:
-        """Committed since the last call."""
+        """Entries that were committed since the last call."""
 
 def build_record_batch(values: list[bytes], timestamp_ms: int) -> bytes:
-    """A batch of records without keys, with base offset 0."""
+    """Return a batch of records without keys, with base offset 0."""
 
 def changes_voters(payload: bytes) -> bool:
-    """Whether a batch changes who votes."""
+    """Return whether a batch changes the set of voters."""
 
 def parse_metadata_batches(buffer: bytes) -> tuple[list[tuple[int, int, int, int, bool, tuple[bytes, ...]]], int]:
-    """The whole batches at the front of a buffer, checked wholly, and the bytes that they take.
+    """Parse the complete batches at the start of a buffer, with all checks. Return the batches and their size in bytes.
 
-    Each is (base offset, last offset, leader epoch, timestamp, is control, values). Raises `MetadataLogError` when the
-    first batch is not whole, or any is corrupt.
+    Each batch is (base offset, last offset, leader epoch, timestamp, is control, values). Raises `MetadataLogError` if
+    the first batch is incomplete, or any batch is corrupt.
     """
 
 # ------------------------------------------------------------------------------------------------ received.rs
 
 @final
 class Received:
-    """Received records of one partition that wait for the program; its length is how many of them do."""
+    """Received records of one partition that the program has not taken yet. `len` is their number."""
 
     @property
     def topic(self) -> str: ...
@@ -1721,21 +2021,23 @@ class Received:
     def partition(self) -> int: ...
     @property
     def next_offset(self) -> int | None:
-        """Offset of the next record; `None` when none is left."""
+        """Offset of the next record, or None if no record is left."""
     def __len__(self) -> int: ...
     def take(self, most: int) -> list[Record]:
-        """Hands out up to so many records: objects are made of these alone."""
+        """Remove and return up to `most` records. Only these become Python objects."""
     def format(self, layout: RecordFormat, most: int, max_bytes: int) -> FormattedRecords:
-        """Hands out up to so many records as text, and no further one once the text has `max_bytes`; GIL released. The
-        one that cannot be decoded is the last."""
+        """Remove up to `most` records and return them as text. Stops when the text has `max_bytes`. Releases the GIL.
+
+        A record that cannot be decoded is the last one.
+        """
     def put_back(self, count: int) -> None:
-        """Has the last so many that were handed out be the next again."""
+        """Make the last `count` taken records the next ones again."""
 
 # -------------------------------------------------------------------------------------------------- record.rs
 
 @final
 class Record(Generic[_Key_co, _Value_co]):
-    """One record as a program sees it."""
+    """One record as the program receives it."""
 
     @property
     def topic(self) -> str: ...
@@ -1747,23 +2049,23 @@ class Record(Generic[_Key_co, _Value_co]):
     def timestamp_ms(self) -> int: ...
     @property
     def leader_epoch(self) -> int:
-        """Of the partition when it was written; -1 where the format does not say."""
+        """The leader epoch in which the record was written, or -1 if the message format has none."""
     @property
     def key(self) -> _Key_co | None:
-        """Bytes or None, or what the consumer's `key_deserializer` made of them."""
+        """Bytes or None, or the result of the consumer's `key_deserializer`."""
     @property
     def value(self) -> _Value_co | None:
-        """Bytes or None (a tombstone), or what the consumer's `value_deserializer` made of them."""
+        """Bytes or None (a tombstone), or the result of the consumer's `value_deserializer`."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]: ...
     def with_parts(self, key: _Key | None, value: _Value | None) -> Record[_Key, _Value]:
-        """The same record with another key and value."""
+        """Return a copy of the record with another key and value."""
 
 # ------------------------------------------------------------------------------------------- record_format.rs
 
 @final
 class RecordFormat:
-    """How records are written as text; see `pybroker.client.text`."""
+    """The text format of records; see `pybroker.client.text`."""
 
     def __new__(
         cls,
@@ -1779,8 +2081,11 @@ class RecordFormat:
         headers: str | None,
         logs: bool,
     ) -> RecordFormat:
-        """`style` is text, json or nothing. `shown` names parts: timestamp, partition, offset, delivery, epoch,
-        headers, key, value. `key`, `value` and `headers` are short names of Kafka's deserializers. Raises `ValueError`.
+        """Create a format.
+
+        `style` is text, json or nothing. `shown` names the parts to print: timestamp, partition, offset, delivery,
+        epoch, headers, key, value. `key`, `value` and `headers` are short names of Kafka's deserializers. Raises
+        `ValueError`.
         """
 
 @final
@@ -1795,43 +2100,49 @@ class FormattedRecords:
     def text(self) -> bytes: ...
     @property
     def log(self) -> bytes:
-        """A line for each record, where the format asks for them."""
+        """A log line for each record, if the format requests log lines."""
     @property
     def records(self) -> int:
-        """How many, the one that failed among them."""
+        """Number of records, including a failed one."""
     @property
     def leader_epoch(self) -> int:
-        """Of the last record; -1 where the format does not say."""
+        """Leader epoch of the last record, or -1 if the message format has none."""
     @property
     def failure(self) -> tuple[int, str] | None:
-        """Offset of the last record and what is wrong with it, where it could not be decoded."""
+        """(offset, error) of the last record if it could not be decoded, or None."""
 
 # -------------------------------------------------------------------------------------------------- quotas.rs
 
 @final
 class QuotaQuery:
-    """A client whose quotas the data plane does not know; its requests wait until `set_client_quotas` says them."""
+    """A client whose quotas the data plane does not know.
+
+    Its requests wait until `set_client_quotas` sets the quotas.
+    """
 
     @property
     def connection(self) -> int:
         """The connection's number."""
     @property
     def principal(self) -> tuple[str, str]:
-        """Who the client is, as kind and name."""
+        """The client's principal as (type, name)."""
     @property
     def client_id(self) -> str:
-        """What it calls itself; empty where it says nothing."""
+        """The client id of the request, or an empty text if it has none."""
 
 _QuotaLimit = tuple[float, str | None, str | None]
 
 def set_quotas(
     data_plane: DataPlane, *, version: int, samples: int, sample_ms: int, remembered: int, forgotten_after_ms: int
 ) -> None:
-    """Has clients' quotas counted, over so many samples; each client is asked for by a `QuotaQuery`. A call with
-    another version has them asked for again, and changes nothing else; with 0 nobody has a quota.
+    """Enforce client quotas from now on, measured over `samples` samples of `sample_ms`.
 
-    About as many clients are remembered as `remembered` says, and as many entities that share quotas, beyond those of
-    open connections; who was not seen for `forgotten_after_ms` is forgotten."""
+    A `QuotaQuery` event requests the quotas of each client. A later call changes only the version: with another
+    version, all quotas are requested again, and with 0 no client has quotas.
+
+    About `remembered` clients are cached, and as many entities that share quotas, in addition to those of open
+    connections. Clients that were idle for `forgotten_after_ms` are removed.
+    """
 
 def set_client_quotas(
     data_plane: DataPlane,
@@ -1842,30 +2153,36 @@ def set_client_quotas(
     fetch: _QuotaLimit | None,
     request: _QuotaLimit | None,
 ) -> None:
-    """Says what binds the client of a connection, by the quotas of `version`, and goes on with the connection. Each is
-    a limit a second, in bytes, or in percent of a thread's time for `request`, with the user and the client id that
-    share it; None for all of them."""
+    """Set the quotas of a connection's client, from the quotas of `version`, and resume the connection.
+
+    Each quota is (limit per second, user, client id). The limit is in bytes, or for `request` in percent of a thread's
+    time. The user and client id share the quota; None means that all of them share it.
+    """
 
 def count_request_time(data_plane: DataPlane, connection: int, nanoseconds: int) -> int:
-    """Counts the time that a control request took. Returns the `throttle_time_ms` of its answer, which is to be sent
-    after this: nothing is read from the connection for so long."""
+    """Count the time of a control request towards its client's quota. Return the `throttle_time_ms` of the response.
+
+    The response must be sent after this call. Nothing is read from the connection during the throttle time.
+    """
 
 def mute(data_plane: DataPlane, connection: int, time_ms: int) -> None:
-    """Reads nothing from a connection for so many milliseconds from now on, which the answer that is to be sent after
-    this names. A mute that lasts longer goes on."""
+    """Mute a connection for `time_ms` from now on: nothing is read from it. A longer mute in progress is not shortened.
+
+    The response with this `throttle_time_ms` must be sent after this call.
+    """
 
 # -------------------------------------------------------------------------------------------- record_table.rs
 
 @final
 class RecordTable:
-    """The record types of a coordinator's topic, for coding records in bulk."""
+    """The record types of a coordinator's topic, to encode and decode many records at once."""
 
     def __new__(
         cls, types: list[tuple[int, type, Schema, Schema, int]], check: Callable[[Any], object] | None = None
     ) -> RecordTable:
-        """Types are (number, class of keys, its schema, schema of values, version in which values are written).
+        """Create a table of (number, key class, key schema, value schema, version in which values are written).
 
-        `check` raises `MalformedMessage` for a value that is read and that no record has.
+        `check` raises `MalformedMessage` for a decoded value that no valid record has.
         """
     def encode(
         self,
@@ -1876,12 +2193,11 @@ class RecordTable:
         max_batch_bytes: int,
         producer: tuple[int, int] | None = None,
     ) -> bytes:
-        """Makes batches of (key, value or None, version; -1: the type's), with base offset 0 and no producer.
+        """Encode records, each (key, value or None, version), to batches with base offset 0 and no producer.
 
-        With a producer, by id and epoch, they belong to its transaction.
-
-        A batch has at most `max_batch_bytes` before compression, or one record. Raises as `Schema.encode`, and
-        `TypeError` for a key that the table does not have.
+        A version of -1 means the type's version. `producer` is (id, epoch); with it, the batches belong to its
+        transaction. A batch has at most `max_batch_bytes` before compression, or a single record. Raises the errors of
+        `Schema.encode`, and `TypeError` for a key class that is not in the table.
         """
     def decode(
         self, batches: bytes, *, max_bytes: int
@@ -1893,103 +2209,118 @@ class RecordTable:
         list[tuple[int, int, int, int, bool | None]],
         list[tuple[int, int, int, object | None, str]],
     ]:
-        """Reads the whole batches at the front of a buffer: (records as (key, value or None), the offset after them,
-        the bytes that they take, records skipped because their type is not in the table, what is of transactions, what
-        cannot be read).
+        """Decode the complete batches at the start of a buffer.
 
-        Control batches hold no records. What is of transactions has rows of (begin and end in the list of records,
-        producer id, producer epoch, None); the end of one is between two records: begin and end are equal, and the last
-        says whether it was committed.
+        Returns (records as (key, value or None), the offset after the last record, the size of the batches in bytes,
+        the number of records skipped because their type is not in the table, transaction rows, rows of records that
+        cannot be decoded).
 
-        What cannot be read has rows of (the place that it would have in the list of records, first and last offset, the
-        key where the value alone is malformed or None, the cause).
+        Control batches contain no records. A transaction row is (begin and end in the list of records, producer id,
+        producer epoch, None). The end of a transaction lies between two records: begin and end are equal, and the last
+        field is whether the transaction was committed.
 
-        Records of a batch decompress to at most `max_bytes`. `MalformedMessage` for what is no batch.
+        A row of a record that cannot be decoded is (its position in the list of records, first and last offset, the key
+        or None, the cause). The key is present if only the value is malformed.
+
+        The records of one batch decompress to at most `max_bytes`. Raises `MalformedMessage` for an invalid batch.
         """
 
 # ---------------------------------------------------------------------------------------- recovery_progress.rs
 
 @final
 class RecoveryProgress:
-    """How far recoveries have come: shared by the logs that are opened with it."""
+    """The progress of recoveries, shared by all logs that are opened with it."""
 
     def __new__(cls) -> RecoveryProgress: ...
     @property
     def bytes(self) -> int:
-        """Bytes of segments that were read and checked so far, in steps of a mebibyte."""
+        """Bytes of segments read and checked so far, in steps of one mebibyte."""
     def take_found(self) -> list[tuple[str, list[tuple[str, int, int, str]], list[str]]]:
-        """What openings have found since the last call: the log's name, what is missing, what was made anew.
+        """Return the findings of opened logs since the last call: (log name, losses, repairs).
 
-        Of what is missing: the cause's name, bytes taken out of the log, files that keep them, the sentence.
+        A loss is (name of the cause, bytes removed from the log, number of files that keep them, description). A repair
+        is the description of damage that was repaired without losing a record.
         """
 
 # ------------------------------------------------------------------------------------------------ retention.rs
 
 @final
 class RemovedSegments:
-    """Segments that are out of use, renamed to `.deleted`; their files wait to be removed."""
+    """Segments that were removed from the log and renamed to `.deleted`. The caller has to remove their files."""
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log starts now."""
+        """The new log start offset."""
     @property
     def below_start(self) -> int:
-        """How many lay wholly below the log start."""
+        """Number of segments that were wholly below the log start offset."""
     @property
     def over_size(self) -> int:
-        """How many made the log larger than it may be."""
+        """Number of segments that exceeded the size limit of the log."""
     @property
     def too_old(self) -> int:
-        """How many had no record that is young enough."""
+        """Number of segments in which no record was young enough."""
     @property
     def bytes(self) -> int:
-        """The size of their records."""
+        """Bytes of the segments' records."""
     @property
     def files(self) -> list[str]:
-        """Their files, as they are called now."""
+        """Current paths of the segments' files."""
 
 def advance_log_start(partition: Partition, offset: int) -> RemovedSegments:
-    """Moves the log start forward to `offset`, at most to the log end, and takes the segments that lie wholly below out
-    of use; releases the GIL. `OSError` with its errno."""
+    """Advance the log start offset to `offset`, at most to the log end offset, and remove the segments wholly below it.
+
+    Releases the GIL. Raises `OSError` with its errno.
+    """
 
 def delete_old_segments(
     partition: Partition, *, retention_ms: int | None, retention_bytes: int | None, now_ms: int
 ) -> RemovedSegments:
-    """Takes segments out of use that are below the log start, make the log larger than `retention_bytes`, or have no
-    record younger than `retention_ms`; None is no limit. Only what is committed goes. Releases the GIL. `OSError`."""
+    """Remove segments that exceed the retention limits, or are below the log start offset.
+
+    A segment is removed if the log is larger than `retention_bytes`, or if no record is younger than `retention_ms`.
+    None means no limit. Only committed records are removed. Releases the GIL. Raises `OSError`.
+    """
 
 # ----------------------------------------------------------------------------------------------------- role.rs
 
 @final
 class Role:
-    """What this broker is to be to a partition. Each belongs to a leader epoch."""
+    """The role of this broker for a partition. Each role belongs to a leader epoch."""
 
     @staticmethod
     def leader(
         leader_epoch: int, *, partition_epoch: int, followers: Sequence[tuple[int, bool]], min_insync_replicas: int
     ) -> Role:
-        """Takes appends. `followers` are the other replicas: broker id, and whether it is in sync. A newer
-        `partition_epoch` decides about those that wait to be let in."""
+        """Return the role of the leader, which accepts appends.
+
+        `followers` are the other replicas, as (broker id, whether it is in the ISR). A newer `partition_epoch` ends the
+        join of replicas that wait to be added to the ISR.
+        """
     @staticmethod
     def follower(leader_epoch: int, *, leader: int) -> Role:
-        """Takes no appends; fetches from the broker of id `leader`, where `DataPlane.set_fetch_sources` says."""
+        """Return the role of a follower, which accepts no appends and fetches from the broker `leader`.
+
+        The broker's endpoint is the one in `DataPlane.set_fetch_sources`.
+        """
     @staticmethod
     def none(leader_epoch: int) -> Role:
-        """Serves nobody: there is no leader, or this broker is none of the replicas."""
+        """Return the role without service: there is no leader, or this broker is not a replica."""
 
 def become_roles(changes: Sequence[tuple[Partition, Role]], data_plane: DataPlane) -> list[OSError | ValueError | None]:
-    """Changes the roles of many partitions. Requests that waited on the old ones are answered by `data_plane`. Within
-    an epoch a leader may get other replicas, or other replicas in sync. Releases the GIL once.
+    """Change the roles of many partitions. Requests that wait on the old roles are completed by `data_plane`.
 
-    Gives the error of each, None where the role was changed; with an error the role is as it was. `ValueError`: the
-    epoch is over, or has another leader. `OSError`: the log could not be made ready.
+    Within an epoch, the leader's replicas and its ISR may change. Releases the GIL once.
+
+    Returns the error of each partition, or None if its role was changed. With an error the role is unchanged.
+    `ValueError` means that the epoch is over or has another leader. `OSError` means that the log could not be prepared.
     """
 
 # --------------------------------------------------------------------------------------------- replication.rs
 
 @final
 class ReplicationSettings:
-    """How a broker replicates."""
+    """The settings of this broker's replication."""
 
     def __new__(
         cls,
@@ -2014,15 +2345,21 @@ class ReplicationSettings:
         tls: ClientTls | None,
         credentials: SaslCredentials | None,
     ) -> ReplicationSettings:
-        """`first_backoff_ms` is the first wait after a refusal; further ones are twice as long, up to `backoff_ms`.
-        A connection is closed when the leader's system acknowledges nothing for `path_timeout_ms`.
-        Rates are bytes a second of throttled replicas, 2**63 - 1 for no limit, seen over `throttle_samples`.
-        Connections go through `tls`, and say by `credentials` who this broker is; None: not."""
+        """Create the settings.
+
+        `first_backoff_ms` is the backoff after the first failure. It doubles with each failure, up to `backoff_ms`. A
+        connection is closed if the leader's system acknowledges no data for `path_timeout_ms`. Throttle rates are in
+        bytes per second over `throttle_samples`; 2**63 - 1 means no limit. `tls` and `credentials` apply to connections
+        to leaders. None means no encryption, or no authentication.
+        """
 
 @final
 class ReplicaCaughtUp:
-    """A follower has all that is committed of a partition whose leader is here, and is not in sync. It is reported
-    once until a newer partition epoch, or `stop_joining`; meanwhile the high watermark waits for it."""
+    """A follower has caught up with the high watermark of a partition that this broker leads, and is not in the ISR.
+
+    The event is sent once until a newer partition epoch, or `stop_joining`. Meanwhile the high watermark waits for the
+    follower.
+    """
 
     @property
     def topic_id(self) -> bytes:
@@ -2032,20 +2369,26 @@ class ReplicaCaughtUp:
         """The partition's index."""
     @property
     def leader_epoch(self) -> int:
-        """The leader epoch that this is true of."""
+        """The leader epoch in which the follower caught up."""
     @property
     def partition_epoch(self) -> int:
-        """The partition epoch that this is true of: a newer one ends the high watermark's wait for it."""
+        """The partition epoch in which the follower caught up.
+
+        At a newer one, the high watermark no longer waits for it.
+        """
     @property
     def replica(self) -> int:
         """The follower's broker id."""
     @property
     def broker_epoch(self) -> int:
-        """The epoch of its registration; -1 where it does not say."""
+        """The epoch of the follower's registration, or -1 if its request has none."""
 
 @final
 class ReplicaDeletedRecords:
-    """A follower's log starts later than before, of a partition whose leader is here, and somebody waits for that."""
+    """A follower's log start offset advanced, in a partition that this broker leads.
+
+    The event is sent only while a DeleteRecords waits for followers.
+    """
 
     @property
     def topic_id(self) -> bytes:
@@ -2057,57 +2400,69 @@ class ReplicaDeletedRecords:
 def lagging_replicas(
     partitions: Sequence[Partition], data_plane: DataPlane, *, max_lag_ms: int, alive: list[int]
 ) -> list[tuple[int, int, list[int]]]:
-    """Which in-sync replicas have not had all for longer than `max_lag_ms`: the place of the partition, its leader
-    epoch, and their broker ids. Others that lag, or are not `alive`, hold nothing back any more. Releases the GIL."""
+    """Return the in-sync replicas that have not caught up for longer than `max_lag_ms`.
+
+    An entry is (position of the partition in `partitions`, its leader epoch, broker ids). The high watermark stops
+    waiting for other replicas that lag or are not `alive`. Releases the GIL.
+    """
 
 def stop_joining(partition: Partition, data_plane: DataPlane, replicas: list[int]) -> None:
-    """Ends the wait for replicas that are not let into the in-sync ones."""
+    """End the join of replicas that were not added to the ISR. The high watermark no longer waits for them."""
 
 # --------------------------------------------------------------------------------------------- settlements.rs
 
 @final
 class Settlements:
-    """What became of a producer's watched records. Does not keep the producer open."""
+    """The outcomes of a producer's watched records. It does not keep the producer open."""
 
     def descriptor(self) -> int:
-        """A descriptor that is readable when `take` may have something."""
+        """Return a file descriptor that is readable when `take` may return outcomes."""
     def take(
         self,
     ) -> list[tuple[list[Any], list[tuple[str, int, int, int]], list[Exception] | None]] | None:
-        """What was decided since the last call, by batch: watchers, (topic, partition, offset, timestamp in ms) of each
-        record, and where the batch was given up an error for each. `None` when nothing can follow. Makes the descriptor
-        unreadable."""
+        """Return the outcomes since the last call by batch, or None if no outcomes can follow.
+
+        Makes the descriptor unreadable. A batch is (watchers, [(topic, partition, offset, timestamp in ms)], errors).
+        Errors are None for an acknowledged batch, and one per record for a failed batch.
+        """
     def rouse(self) -> None:
-        """Makes the descriptor readable."""
+        """Make the descriptor readable."""
 
 # ------------------------------------------------------------------------------------------ simulated_disk.rs
 
 @final
 class SimulatedDisk:
-    """A directory whose files are gone, whole or torn after a crash, as far as they were not synced. Only with the
-    feature `simulation`."""
+    """A directory that simulates crashes: files that were not synced are lost, complete or torn afterwards.
+
+    It exists only with the feature `simulation`.
+    """
 
     def __new__(cls, root: str) -> SimulatedDisk:
-        """Watches all changes below `root`, an empty directory."""
+        """Record all changes below `root`, an empty directory."""
     @property
     def root(self) -> Path:
         """The directory."""
     def fill_up_after(self, writes: int | None) -> None:
-        """Lets so many writes succeed, and the next ones fail for want of room; None for all."""
+        """Make writes fail with a full disk after `writes` successful ones. None: no write fails."""
     def fail_syncs(self, fails: bool) -> None:
-        """Lets every sync of a file fail, or none."""
+        """Make every sync of a file fail, or none."""
     def replace_file(self, path: str, content: bytes) -> None:
-        """Replaces a small file whole, durably, as `pybroker.storage.log_dirs.atomic_file` does."""
+        """Replace a small file atomically and durably, as `pybroker.storage.log_dirs.atomic_file` does."""
     def crash(self, how: Literal["process", "losing", "torn"], seed: int, root: str) -> None:
-        """Writes below another root what a crash leaves now: all of it where a process ends, what was synced where a
-        machine does, or some of the rest as well, by the seed."""
+        """Write the state after a crash at this moment to another root.
+
+        `process` keeps all data, because only the process ended. `losing` is a power failure that loses all data that
+        was not synced. `torn` is a power failure that keeps a part of that data, chosen by `seed`.
+        """
 
 # ---------------------------------------------------------------------------------------------- simulation.rs
 
 @final
 class SimulatedDataPlane:
-    """The hot path and the fetchers of a broker without sockets, threads and a clock of its own. Only with the feature
-    `simulation`."""
+    """The hot path and the fetchers of a broker, without sockets, threads and a clock of its own.
+
+    It exists only with the feature `simulation`.
+    """
 
     def __new__(
         cls,
@@ -2121,66 +2476,79 @@ class SimulatedDataPlane:
         session_slots: int,
     ) -> SimulatedDataPlane: ...
     def set_time(self, now_ms: int) -> None:
-        """Sets the time."""
+        """Set the time."""
     def set_broker_epoch(self, broker_epoch: int) -> None:
-        """Sets the epoch that followers' requests carry."""
+        """Set the broker epoch that Fetches of this follower contain."""
     def publish(self, table: TopicTable) -> None:
-        """Swaps the topics."""
+        """Replace the topic table."""
     def drain(
         self,
     ) -> list[ReplicaCaughtUp | ReplicaDeletedRecords | LogDirectoryFailed | SegmentRolled | Exhausted | LogLine]:
-        """The events since the last call."""
+        """Remove and return the events since the last call."""
     def become_role(self, partition: Partition, role: Role) -> None:
-        """As `become_roles`; raises `ValueError` or `OSError`."""
+        """Change the role of one partition like `become_roles`. Raises `ValueError` and `OSError`."""
     def next_request(self, leader: int) -> bytes | None:
-        """The frame of the next Fetch for a leader, without its size."""
+        """Return the frame of the next Fetch for a leader, without its size prefix, or None if there is none."""
     def take_response(self, leader: int, frame: bytes) -> None:
-        """Takes a leader's answer, from its correlation id on; `ValueError` for what is none."""
+        """Process a leader's response, from its correlation id on. Raises `ValueError` for an invalid response."""
     def disconnected(self, leader: int) -> None:
-        """The connection to a leader is lost."""
+        """Process the loss of the connection to a leader."""
     def serve(self, frame: bytes) -> tuple[int | None, bytes | None]:
-        """Works on a Produce or Fetch: the number under which it waits, or the answer; neither where the connection is
-        closed, or no answer is wanted."""
+        """Process a Produce or Fetch. Return (number of the delayed operation, None) or (None, response).
+
+        Both are None if the connection is closed, or if the request has no response.
+        """
     def responses(self) -> list[tuple[int, bytes | None]]:
-        """The requests that waited and are satisfied, with their answers."""
+        """Return the delayed operations that can complete, with their responses."""
     def expire(self, number: int) -> bytes | None:
-        """The answer of a request that has waited long enough."""
+        """Return the response of a delayed operation that has expired."""
     def lagging(self, partition: Partition, max_lag_ms: int, alive: list[int]) -> tuple[int, list[int]] | None:
-        """As `lagging_replicas`, for one partition; None where this broker does not lead it."""
+        """Return (leader epoch, broker ids) of one partition like `lagging_replicas`; None unless leader."""
     def stop_joining(self, partition: Partition, replicas: list[int]) -> None:
-        """As `stop_joining`."""
+        """End the join of replicas like the function `stop_joining`."""
     def append(self, partition: Partition, batches: bytes) -> tuple[int, int]:
-        """As `PartitionLog.append`."""
+        """Append batches like `PartitionLog.append`."""
     def append_transactional(self, partition: Partition, batches: bytes, guard: int | None) -> tuple[int, int]:
-        """As `PartitionLog.append_transactional`."""
+        """Append batches like `PartitionLog.append_transactional`."""
     def begin_verification(
         self, partition: Partition, producer_id: int, producer_epoch: int, *, bumps_epoch: bool
     ) -> int:
-        """As `PartitionLog.begin_verification`."""
+        """Begin a verification like `PartitionLog.begin_verification`."""
     def append_marker(self, partition: Partition, marker: tuple[int, int, bool, int, int]) -> tuple[int, int]:
-        """Appends the marker of a transaction that ends, as leader: producer id, epoch of the marker, whether it
-        commits, epoch of the coordinator, `transaction.version`. (first offset, last offset). Raises as `PartitionLog`
-        does."""
+        """Append the end marker of a transaction as the leader. Return (first offset, last offset).
+
+        The marker is (producer id, producer epoch of the marker, whether it commits, coordinator epoch,
+        `transaction.version`). Raises the errors of `PartitionLog.append_marker`.
+        """
     def questions(self) -> list[tuple[int, tuple[str, int, int], int, list[tuple[str, int]]]]:
-        """What coordinators of transactions are to be asked since the last call: number of the request that waits,
-        (transactional id, producer id, producer epoch), version of the Produce, partitions."""
+        """Return the queries for transaction coordinators since the last call.
+
+        A query is (number of the waiting request, (transactional id, producer id, producer epoch), Produce version,
+        partitions).
+        """
     def verified(self, number: int, responses: list[tuple[int, str | None] | None]) -> tuple[int | None, bytes | None]:
-        """Goes on with such a request, as `serve` does. Of each partition why nothing may be appended, or None."""
+        """Resume a request of `questions`. Return the result like `serve`.
+
+        `responses` has the reason why nothing may be appended to a partition, or None, for each partition.
+        """
     def has_completed(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
-        """As `PartitionLog.has_completed`, for a coordinator that was elected at a leader epoch."""
+        """Return the result of `PartitionLog.has_completed`, for a coordinator that was elected in `leader_epoch`."""
     def read(self, partition: Partition, offset: int, max_bytes: int) -> bytes:
-        """As `PartitionLog.read`."""
+        """Return batches like `PartitionLog.read`."""
     def cut(self, partition: Partition, offset: int) -> None:
-        """A fault to plant: cuts a log where no epoch says so."""
+        """Inject a fault: truncate a log although no leader epoch requires it."""
 
 # --------------------------------------------------------------------------------------------------- stamp.rs
 
 @final
 class KeyedStamps:
-    """Stamped records with keys, for one producer and topic: how often each key comes, and the sequences so far."""
+    """Stamped records with keys for one producer and topic: the frequency of each key, and the sequences so far."""
 
     def __new__(cls, keys: int, skew: float, seed: int) -> KeyedStamps:
-        """`keys` different ones, their numbers in decimal digits; `skew` is the exponent of Zipf's law, 0 for alike."""
+        """Create `keys` different keys, which are numbers in decimal digits.
+
+        `skew` is the exponent of Zipf's law. With 0 all keys are equally frequent.
+        """
     def send(
         self,
         producer: Producer,
@@ -2190,35 +2558,41 @@ class KeyedStamps:
         count: int,
         due: tuple[int, float] | None = None,
     ) -> None:
-        """As `Producer.send_stamped` for the producer `number`; the keys lead to the partitions."""
+        """Send records like `LoadGenerator.send_stamped` for the producer `number`.
+
+        The keys determine the partitions.
+        """
 
 @final
 class LatencyHistogram:
-    """Latencies from 1 us to ten minutes to three significant digits; merging two is exact. Thread-safe."""
+    """A histogram of latencies from 1 us to ten minutes, with three significant digits.
+
+    Thread-safe. Merges are exact.
+    """
 
     def __new__(cls, encoded: bytes | None = None) -> LatencyHistogram:
-        """Nothing recorded, or what `encode` gave. Raises `ValueError` for bytes that are no such histogram."""
+        """Create an empty histogram, or decode the result of `encode`. Raises `ValueError` for invalid bytes."""
     def record(self, latency_us: int, count: int) -> None:
-        """Notes that `count` records took `latency_us` each."""
+        """Record the latency `latency_us` for `count` records."""
     def merge(self, other: LatencyHistogram) -> None:
-        """Adds all that another histogram holds."""
+        """Add all latencies of another histogram."""
     @property
     def count(self) -> int:
-        """How many records."""
+        """Number of records."""
     @property
     def max_us(self) -> int:
-        """The largest latency; 0 where nothing is recorded."""
+        """The largest latency in microseconds, or 0 if the histogram is empty."""
     @property
     def mean_us(self) -> float:
-        """The mean latency; 0 where nothing is recorded."""
+        """The mean latency in microseconds, or 0 if the histogram is empty."""
     def at_quantile(self, quantile: float) -> int:
-        """The latency in microseconds that this part (0 to 1) of the records did not exceed."""
+        """Return the latency in microseconds that this fraction (0 to 1) of the records did not exceed."""
     def encode(self) -> bytes:
-        """HdrHistogram's V2 encoding, compressed; other implementations of it read that."""
+        """Return the histogram in HdrHistogram's compressed V2 encoding, which other implementations can read."""
 
 @final
 class Tally:
-    """Sums over acknowledged records; latency is from `send` to the acknowledgement."""
+    """Sums over acknowledged records. Latency is the time from `send` to the acknowledgement."""
 
     @property
     def records(self) -> int: ...
@@ -2235,91 +2609,120 @@ class Tally:
 
 @final
 class PartitionEntry:
-    """One partition of a topic: the replica here, if any, and who leads."""
+    """One partition of a topic: the replica on this broker, if any, and the leader."""
 
     def __new__(
         cls, *, index: int, partition: Partition | None, offline: bool, leader: int, leader_epoch: int
     ) -> PartitionEntry:
-        """`leader` -1: none. `offline`: there is a replica here, and its log directory failed."""
+        """Create an entry. A `leader` of -1 means that there is no leader.
+
+        `offline` means that this broker has a replica whose log directory failed.
+        """
 
 @final
 class TopicEntry:
-    """One topic with its partitions."""
+    """A topic with its partitions."""
 
     def __new__(cls, *, name: str, topic_id: bytes, internal: bool, partitions: list[PartitionEntry]) -> TopicEntry:
-        """`topic_id` has 16 bytes. Clients may not produce to one that is `internal`."""
+        """Create an entry. `topic_id` has 16 bytes. Clients may not produce to an `internal` topic."""
 
 @final
 class TopicTable:
-    """An immutable snapshot of the topics, looked up by name and by id."""
+    """An immutable snapshot of the topics, with lookup by name and by id."""
 
     def __new__(cls, *, brokers: dict[str, list[tuple[int, str, int, str | None]]]) -> TopicTable:
-        """A table without topics; `brokers` are (id, host, port, rack) by the listener that a client has come by, sent
-        to clients that ask the wrong one."""
+        """Create a table without topics.
+
+        `brokers` are (id, host, port, rack) by the listener of the client's connection. They are sent to clients whose
+        request reached a broker that is not the leader.
+        """
     def replace(self, *, upsert: list[TopicEntry], remove: list[str]) -> TopicTable:
-        """A new table; topics that are not named are shared with this one."""
+        """Return a new table with changed and removed topics. All other topics are shared with this table."""
     def with_eligible(self, brokers: list[tuple[int, int]]) -> TopicTable:
-        """The same table, by which the replicas of no other brokers may be in sync: the high watermark waits for none
-        of theirs that is not. Before the first call all may be. `brokers` are (id, epoch of its registration): a
-        follower's Fetch of an older epoch is not noted.
+        """Return the same table with the brokers whose replicas may be in the ISR, as (id, epoch of its registration).
+
+        The high watermark does not wait for replicas on other brokers that are not in the ISR. Before the first call
+        all brokers are eligible. A follower's Fetch with an older epoch does not count.
         """
     def __len__(self) -> int:
-        """How many topics."""
+        """Return the number of topics."""
 
 # ------------------------------------------------------------------------------------ producer_transactions.rs
 
 @final
 class Transactions:
-    """The engine's side of a transactional producer: whether records are taken, and what becomes of them. Asks nobody.
+    """The native part of a transactional producer: whether records are accepted, and their outcome.
 
-    Partitions are (topic, number).
+    It sends no requests. Partitions are (topic, index).
     """
 
     def __new__(cls, producer: Producer) -> Transactions: ...
     def begin(self, producer_id: int, epoch: int, implicit: bool) -> None:
-        """Takes records from now on, under this identity. Without `implicit`, no batch of a partition is sent before
-        the partition was `added`. Every batch of the transaction before is decided."""
+        """Accept records from now on, with this producer id and epoch.
+
+        Without `implicit`, no batch of a partition is sent before the partition was `added`. All batches of an earlier
+        transaction must be complete.
+        """
     def end(self) -> bool:
-        """Takes no more records; whether a batch was sent since `begin`: without one no coordinator knows of it."""
+        """Accept no more records. Return whether a batch was sent since `begin`.
+
+        The coordinator does not know a transaction without a batch.
+        """
     def forget(self) -> None:
-        """The transaction has ended: what went wrong in it, and can be mended, is forgotten."""
+        """Clear the failure of a transaction that has ended, unless the failure is fatal."""
     def drop_unsent(self) -> None:
-        """Gives up what was never sent; what a broker may have seen is sent until its fate is known."""
+        """Fail the batches that were never sent.
+
+        Batches that a broker may have received are sent until they complete.
+        """
     def fail(self, code: int, text: str, fatal: bool) -> None:
-        """What waits fails with this error, and records are refused with it: until the next `begin`, or for good."""
+        """Fail all waiting batches with this error, and reject later records with it.
+
+        Records are rejected until the next `begin`, or for ever if the error is `fatal`.
+        """
     def failure(self) -> tuple[int, str, bool, bool] | None:
-        """What went wrong first since `begin`: (error code or 0, text, whether it is fatal, whether sequence numbers
-        are lost, so that the next transaction needs another epoch)."""
+        """Return the first failure since `begin`, or None.
+
+        It is (error code or 0, text, whether it is fatal, whether sequence numbers are lost). After a loss of sequence
+        numbers the next transaction needs another epoch.
+        """
     def take_unadded(self) -> list[tuple[str, int]]:
-        """The partitions to add that were not returned yet."""
+        """Return the partitions that have to be added to the transaction. Each partition is returned once."""
     def added(self, partitions: list[tuple[str, int]]) -> None:
-        """Has the batches of these partitions sent."""
+        """Report that these partitions were added. Their batches are then sent."""
     def descriptor(self) -> int:
-        """A descriptor that is readable while `take_unadded` has something to return."""
+        """Return a file descriptor that is readable while `take_unadded` has partitions to return."""
 
 # ---------------------------------------------------------------------------------------------- transactions.rs
 
 @final
 class AppendedMarkers:
-    """What became of markers that were appended together."""
+    """The outcome of markers that were appended together."""
 
     @property
     def is_awaited(self) -> bool:
-        """Whether an `AppendCompleted` with their ticket follows; otherwise `error_codes` says all."""
+        """Whether an `AppendCompleted` event with the ticket follows. Otherwise `error_codes` is final."""
     def error_codes(self) -> list[int]:
-        """Of each marker, why its transaction is not known to have ended in its partition, as a code of Kafka: 0 where
-        it has, REQUEST_TIMED_OUT where that is not decided."""
+        """Return Kafka's error code of each marker.
+
+        The code is 0 if the transaction has ended in the partition, and REQUEST_TIMED_OUT if that is not known yet.
+        """
 
 def active_producers(partition: Partition) -> list[tuple[int, int, int, int, int, int]]:
-    """The producers that a partition remembers, by id: (id, epoch, last sequence number, time of the last batch in ms,
-    coordinator epoch of the last marker, first offset of the open transaction); -1 for what there is not."""
+    """Return the producers of a partition's log, ordered by producer id.
+
+    A producer is (id, epoch, last sequence number, time of the last batch in ms, coordinator epoch of the last marker,
+    first offset of the open transaction). Fields without a value are -1.
+    """
 
 def append_markers(
     data_plane: DataPlane, transactions: Sequence[tuple[Partition, int, int, bool, int, int]], ticket: int
 ) -> AppendedMarkers:
-    """Ends transactions in partitions that this broker leads: (partition, producer id, epoch of the marker, whether it
-    commits, coordinator epoch, `transaction.version`). For all replicas in sync. Waits for no disk.
-    Releases the GIL."""
+    """End transactions in partitions that this broker leads, with `acks=all` and without waiting for the disk.
+
+    A transaction is (partition, producer id, producer epoch of the marker, whether it commits, coordinator epoch,
+    `transaction.version`). Releases the GIL.
+    """
 
 def confirm_transaction(
     partitions: Sequence[Partition],
@@ -2329,58 +2732,68 @@ def confirm_transaction(
     coordinator_epoch: int,
     now_ms: int,
 ) -> None:
-    """Says to partitions, in the name of a coordinator of transactions, that the producer's transaction is open and has
-    them: its first batch, sent under that id, is appended without a verification (KIP-890), unless the transaction has
-    ended before. Nothing comes of it where another broker leads, or the log knows of a later epoch of the producer or
-    of a coordinator. Releases the GIL."""
+    """Record a transaction coordinator's confirmation that a transaction is open and includes the partitions.
+
+    The first batch with this transactional id is then appended without a verification (KIP-890), unless the transaction
+    has ended before. Does nothing if another broker is the leader, or if the log has a later producer epoch or
+    coordinator epoch. Releases the GIL.
+    """
 
 def forget_producers(partition: Partition, now_ms: int) -> None:
-    """Forgets the producers that were silent for longer than the log's settings say, and have no open transaction.
-    Releases the GIL."""
+    """Remove expired producers without an open transaction. The log's settings contain the expiration time.
+
+    Releases the GIL.
+    """
 
 def transaction_verified(
     data_plane: DataPlane, connection: int, request: int, responses: Sequence[tuple[int, str | None] | None]
 ) -> None:
-    """Evaluates an unresolved request of a transaction again: of each partition of `UnresolvedRequest.transaction` why
-    nothing may be appended to it, as a code of Kafka and words; None where it is part of the transaction."""
+    """Evaluate an unresolved request of a transaction again, with the coordinator's response.
+
+    `responses` has an entry for each partition of `UnresolvedRequest.transaction`: (Kafka's error code, message) if
+    nothing may be appended, or None if the partition is part of the transaction.
+    """
 
 def verify_transactions(data_plane: DataPlane, verify: bool) -> None:
-    """Says whether a transaction's coordinator is asked before a partition takes part in it, where the version of the
-    Produce does not have the partition added. Before this is called it is."""
+    """Enable or disable the verification of transactions with their coordinator. It is enabled at the start.
+
+    The verification applies to Produce versions that do not add the partition to the transaction.
+    """
 
 # -------------------------------------------------------------------------------------------------- verify.rs
 
 @final
 class VerifiedLog:
-    """The result of a scan of a log."""
+    """The result of the verification of a log."""
 
     @property
     def findings(self) -> list[tuple[str, str, str, str]]:
-        """File name, severity (`damage`, `unreadable`, `note`), kind, text; at most 100.
+        """(file name, severity, kind, text) of each finding, at most 100.
 
-        Kinds are `records`, `index`, `snapshot`, `leader-epochs` and `partition-metadata`.
+        The severity is `damage`, `unreadable` or `note`. The kind is `records`, `index`, `snapshot`, `leader-epochs` or
+        `partition-metadata`.
         """
     @property
     def left_out(self) -> int:
-        """Findings beyond those."""
+        """Number of findings that are not in `findings`."""
     @property
     def segments(self) -> int:
         """Number of segments."""
     @property
     def bytes(self) -> int:
-        """Bytes of the records' files."""
+        """Bytes of the log files."""
     @property
     def batches(self) -> int:
         """Number of valid batches."""
     @property
     def log_start_offset(self) -> int:
-        """The first offset."""
+        """The log start offset."""
     @property
     def log_end_offset(self) -> int:
-        """The offset behind the last valid batch."""
+        """The offset after the last valid batch."""
     @property
     def set_aside(self) -> list[tuple[str, int]]:
-        """Files that recoveries have set aside, and their bytes."""
+        """(name, bytes) of each file that a recovery has set aside."""
 
 def verify_log(
     directory: str,
@@ -2392,10 +2805,10 @@ def verify_log(
     compacted_to: int,
     is_partition: bool,
 ) -> VerifiedLog:
-    """Reads every file of a log and changes none; offsets of -1 are not known. Releases the GIL.
+    """Read and check every file of a log, without changes. Offsets of -1 are unknown. Releases the GIL.
 
-    Raises `OSError` when the directory cannot be read; a file that cannot be is a finding.
+    Raises `OSError` if the directory cannot be read. A file that cannot be read is a finding.
     """
 
 def set_aside_files(directory: str) -> list[tuple[str, int]]:
-    """Names and bytes of the files that recoveries have set aside in a log's directory; raises `OSError`."""
+    """Return (name, bytes) of the files that recoveries have set aside in a log's directory. Raises `OSError`."""
