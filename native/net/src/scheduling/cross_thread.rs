@@ -5,6 +5,9 @@
 //! responds to the first small fetch itself, after its producer. The control plane sends a small response itself. They use
 //! the connection only if no other thread has locked it and the request is all its work. Everything else is left to the
 //! owner.
+//!
+//! Without `try_respond`, EndTxn on an idle broker takes 1.26 times as long, and the broker 1.38 times the CPU for each
+//! transaction (row 87 of `bench/REPORT.md`).
 
 use rustix::event::epoll::EventFlags;
 
