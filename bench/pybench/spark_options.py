@@ -126,7 +126,7 @@ def choose_tasks(options: argparse.Namespace, spark: SparkSession, most: int | N
     """Return the number of tasks: that of `--tasks` or one for each slot, at most `most`."""
     load = import_load()
     with options.waits.wait("slots"):
-        tasks: int = options.tasks or max(1, load.settled_slots(load.context_of(spark)))
+        tasks: int = options.tasks or max(1, load.stable_slots(load.context_of(spark)))
     return tasks if most is None else min(tasks, most)
 
 

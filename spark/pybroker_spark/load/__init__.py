@@ -23,7 +23,7 @@ from pybroker_spark.load.plan import (
 )
 from pybroker_spark.load.result import Acknowledged, Result, Total, total
 from pybroker_spark.load.schedule import UNLIMITED, Schedule, Step
-from pybroker_spark.load.slots import completed_slots, context_of
+from pybroker_spark.load.slots import context_of, stable_slots
 
 __all__ = [
     "CONFLUENT",
@@ -50,10 +50,10 @@ __all__ = [
     "TooFewSlotsError",
     "Total",
     "build_producer_properties",
-    "completed_slots",
     "context_of",
     "deal",
     "deal_by_weight",
     "run",
+    "stable_slots",
     "total",
 ]

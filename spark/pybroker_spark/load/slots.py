@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REGISTRATION_S = 15.0
 """Seconds to wait for missing executors: those of a new cluster register one after another."""
 
-_COMPLETED_S = 2.0
+_STABLE_S = 2.0
 
 
 def context_of(spark: SparkSession) -> SparkContext:
@@ -45,13 +45,13 @@ def count_slots(context: SparkContext) -> int:
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
-def completed_slots(context: SparkContext) -> int:
+def stable_slots(context: SparkContext) -> int:
     """Return that number once it has not changed for a while: executors of a cluster register one after another."""
     slots = count_slots(context)
     if is_one_process(master_of(context)):
         return slots
     begun = changed = time.monotonic()
-    while time.monotonic() - begun < _REGISTRATION_S and (not slots or time.monotonic() - changed < _COMPLETED_S):
+    while time.monotonic() - begun < _REGISTRATION_S and (not slots or time.monotonic() - changed < _STABLE_S):
         time.sleep(0.1)
         if (now := count_slots(context)) != slots:
             slots, changed = now, time.monotonic()

@@ -20,7 +20,7 @@ from pybroker_spark.source.filters import Narrowing
 from pybroker_spark.source.options import ReadOptions
 from pybroker_spark.source.planning import Planner
 from pybroker_spark.source.ranges import OffsetRange
-from pybroker_spark.source.worker import complete, log_as_spark
+from pybroker_spark.source.worker import freeze_loaded, log_as_spark
 
 _POLL_TIMEOUT_S = 1.0
 """Seconds without records after which the cluster is queried for the missing offsets."""
@@ -68,7 +68,7 @@ def read_range(options: ReadOptions, columns: tuple[str, ...], partition: InputP
     if not isinstance(partition, RangePartition):
         return
     log_as_spark()
-    complete()
+    freeze_loaded()
     with fetchers.lent(options.bootstrap_servers, options.properties) as fetcher:
         yield from _RangeRead(options, columns, partition.wanted, fetcher).batches()
 

@@ -22,7 +22,7 @@ _completed = False
 """A worker that is forked from a process with this setup has it too."""
 
 
-def complete() -> None:
+def freeze_loaded() -> None:
     """Exclude all current objects from later collections, since they live as long as the process. Once a process."""
     global _completed
     if not _completed:

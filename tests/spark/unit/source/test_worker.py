@@ -7,11 +7,11 @@ import sys
 
 _SCRIPT = """
 import gc
-from pybroker_spark.source.worker import settle
-settle()
+from pybroker_spark.source.worker import freeze_loaded
+freeze_loaded()
 loaded = gc.get_freeze_count()
 later = [[] for _ in range(1000)]
-settle()
+freeze_loaded()
 assert loaded > 1000 and gc.get_freeze_count() == loaded, (loaded, gc.get_freeze_count())
 """
 
