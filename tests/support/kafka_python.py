@@ -1,4 +1,4 @@
-"""kafka-python as the tests use it: it closes the socket of a connection that was refused.
+"""kafka-python as the tests use it: it closes the socket of a connection that was refused, or abandoned by a close.
 
 The library leaves that socket to the garbage collector. Pytest then fails the test in which it is collected, which is
 often a later one of the process.
@@ -24,7 +24,7 @@ def close_refused_sockets() -> None:
     async def connect_or_close(self: Any, net: Any, sock: socket.socket, *arguments: Any, **keywords: Any) -> Any:
         try:
             return await connect(self, net, sock, *arguments, **keywords)
-        except Exception:
+        except BaseException:  # GeneratorExit, if the client is closed while it connects
             sock.close()
             raise
 
