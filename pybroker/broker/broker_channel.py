@@ -73,9 +73,9 @@ class BrokerChannel:
         self._ending: set[asyncio.Future[None]] = set()
         self._closed = False
 
-    def serve_here(self, response: Callable[[Message], Awaitable[Message]]) -> None:
-        """Pass requests to this broker itself to `response`. Called when this broker serves requests."""
-        self._here = response
+    def serve_here(self, respond: Callable[[Message], Awaitable[Message]]) -> None:
+        """Pass requests to this broker itself to `respond`. Called when this broker serves requests."""
+        self._here = respond
 
     async def send(self, node_id: int, request: Message, response: type[Response], *, timeout_ms: int) -> Response:
         """Send a request to a broker, in the highest common version, and return the response.
@@ -285,10 +285,10 @@ class BrokerChannels(NamedTuple):
     verification: BrokerChannel
     """AddPartitionsToTxn from leaders to the transaction coordinator. A Produce request waits for the response."""
 
-    def serve_here(self, response: Callable[[Message], Awaitable[Message]]) -> None:
-        """Pass requests to this broker itself to `response`."""
+    def serve_here(self, respond: Callable[[Message], Awaitable[Message]]) -> None:
+        """Pass requests to this broker itself to `respond`."""
         for channel in self:
-            channel.serve_here(response)
+            channel.serve_here(respond)
 
     def follow(self, image: MetadataImage) -> None:
         """Apply a newer image."""

@@ -80,7 +80,7 @@ def step(values: ClassicMembers, twin: Twin, what: str, which: int, number: int)
 
 
 def seen(values: ClassicMembers) -> tuple[object, ...]:
-    """What the members are read as."""
+    """Return all that can be read of the members."""
     return (
         values.in_order(),
         list(values),

@@ -31,13 +31,13 @@ impl ControlBudget {
     /// [`ControlBudget::leave`] returns it.
     pub fn enter(&self, connection: u64) -> bool {
         let mut inner = self.inner.lock();
-        let capacity = inner.in_work < self.max;
-        if capacity {
+        let is_free = inner.in_work < self.max;
+        if is_free {
             inner.in_work += 1;
         } else {
             inner.waiting.push_back(connection);
         }
-        capacity
+        is_free
     }
 
     /// Frees one slot. Returns the next waiting connection, which owns the slot then.
@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn room_passes_to_the_connection_that_has_waited_longest() {
-        let capacity = ControlBudget::new(2);
-        assert!(capacity.enter(1) && capacity.enter(2));
-        assert!(!capacity.enter(3) && !capacity.enter(4));
-        assert_eq!(capacity.leave(), Some(3));
-        assert!(!capacity.enter(1), "who comes later does not overtake");
-        assert_eq!((capacity.leave(), capacity.leave()), (Some(4), Some(1)));
-        assert_eq!((capacity.leave(), capacity.leave()), (None, None));
-        assert!(capacity.enter(5));
+        let budget = ControlBudget::new(2);
+        assert!(budget.enter(1) && budget.enter(2));
+        assert!(!budget.enter(3) && !budget.enter(4));
+        assert_eq!(budget.leave(), Some(3));
+        assert!(!budget.enter(1), "who comes later does not overtake");
+        assert_eq!((budget.leave(), budget.leave()), (Some(4), Some(1)));
+        assert_eq!((budget.leave(), budget.leave()), (None, None));
+        assert!(budget.enter(5));
     }
 }
