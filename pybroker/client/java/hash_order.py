@@ -32,6 +32,14 @@ def partition_hash(partition: TopicPartition) -> int:
     return (31 * (31 + partition.partition) + string_hash(partition.topic)) & _MASK
 
 
+def bytes_hash(data: bytes) -> int:
+    """Return `Arrays.hashCode` of bytes as an unsigned number."""
+    value = 1
+    for byte in data:
+        value = (31 * value + (byte - 256 if byte > 127 else byte)) & _MASK
+    return value
+
+
 class HashOrderedSet(Generic[Key]):
     """A set with the order of Java's HashSet: by bucket, then by insertion. Its table grows and never shrinks."""
 
@@ -53,6 +61,10 @@ class HashOrderedSet(Generic[Key]):
     def remove(self, key: Key) -> None:
         """Remove a key."""
         del self._by_age[key]
+
+    def clear(self) -> None:
+        """Remove all keys. The table keeps its size."""
+        self._by_age.clear()
 
     def first(self) -> Key:
         """Return the first key in iteration order."""
