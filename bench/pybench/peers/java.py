@@ -21,6 +21,9 @@ KAFKA_VERSION = "4.3.1"
 CONNECTOR_VERSION = "4.2.0"
 """The newest published release of Spark's Kafka connector. It works with PySpark 4.2 and 4.3."""
 
+STREAMS_VERSION = "4.4.0"
+"""The release of Kafka Streams to compare with. kafka-streams.xml contains the same number."""
+
 TOOLS = {
     "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
     "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
@@ -56,6 +59,8 @@ _TOOL_HEAP = ("-Xmx512M", "-Djava.awt.headless=true")
 _SHORT_LIVED = (*_TOOL_HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For short programs, which end before the C2 compiler is worthwhile. Never used for measurements."""
 _ARCHIVE_TIMEOUT_S = 60
+_JRE = "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"
+_JDK = "a JDK of version 17 or newer (Debian: openjdk-17-jdk-headless)"
 _LOG_CONFIG = """\
 status = error
 appender.out.type = Console
@@ -73,7 +78,7 @@ def missing_tools() -> list[str]:
     """Return one line for each program that Kafka needs and this machine lacks."""
     lines = []
     for program, install in (
-        ("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
+        ("java", _JRE),
         ("mvn", "Apache Maven (Debian: maven)"),
     ):
         if shutil.which(program) is None and not (program == "mvn" and _is_complete(jar_directory())):
@@ -110,6 +115,17 @@ def fetch_shell_jars() -> Path:
     return _fetch(
         what, "kafka-shell.xml", directory / f"kafka-shell-{KAFKA_VERSION}", f"-Dkafka.version={KAFKA_VERSION}"
     )
+
+
+@cache
+def fetch_streams_jars() -> Path:
+    """Fetch Kafka Streams, its test driver and their dependencies into a directory of their own, and return it.
+
+    The first call takes about half a minute and needs Maven Central. Raises MissingToolError or ArtefactError.
+    """
+    what, directory = f"Kafka Streams {STREAMS_VERSION}", build_directory() / "peers"
+    version = f"-Dstreams.version={STREAMS_VERSION}"
+    return _fetch(what, "kafka-streams.xml", directory / f"kafka-streams-{STREAMS_VERSION}", version)
 
 
 def connector_directory() -> Path:
@@ -157,7 +173,7 @@ def java_command(main_class: str, *, options: Sequence[str] = _TOOL_HEAP, log_le
         whole.write_text(text)
         whole.rename(log_config)  # another process never reads an incomplete file
     return [
-        _program("java", "a JRE of version 17 or newer (Debian: openjdk-17-jdk-headless)"),
+        _program("java", _JRE),
         *options,
         f"-Dlog4j2.configurationFile={log_config}",
         "-cp",
@@ -210,12 +226,32 @@ def build_client(name: str, sources: Path = BENCH / "jclient") -> str:
     built, jars = target / f"{name}.class", fetch_jars()
     with building():
         if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-            compiler = _program("javac", "a JDK of version 17 or newer (Debian: openjdk-17-jdk-headless)")
+            compiler = _program("javac", _JDK)
             words = [compiler, "-d", str(target), "-cp", f"{jars}/*", str(source)]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise ArtefactError(f"javac refused {source}: {done.stderr.strip()}")
     return name
+
+
+def streams_java_command(main_class: str, sources: Path) -> list[str]:
+    """Return the command line of a short program that uses Kafka Streams.
+
+    Args:
+        main_class: the class to run.
+        sources: the directory of its Java files. All of them are compiled if one has changed.
+    """
+    target, jars = build_directory() / "streams" / main_class, fetch_streams_jars()
+    built, files = target / f"{main_class}.class", sorted(sources.glob("*.java"))
+    with building():
+        if not built.exists() or built.stat().st_mtime < max(source.stat().st_mtime for source in files):
+            compiler = _program("javac", _JDK)
+            words = [compiler, "-nowarn", "-d", str(target), "-cp", f"{jars}/*", *map(str, files)]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise ArtefactError(f"javac refused {sources}: {done.stderr.strip()}")
+            built.touch()
+    return [_program("java", _JRE), *_SHORT_LIVED, "-cp", f"{target}:{jars}/*", main_class]
 
 
 def _program(name: str, install: str) -> str:
