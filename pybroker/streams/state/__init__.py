@@ -1,0 +1,1 @@
+"""State stores of a topology: typed stores, their caches, changelogs and in-memory bytes stores."""
