@@ -49,6 +49,7 @@ KAFKA_NAMES = {
     "pybroker.security": "org.apache.kafka.common.security",
     "pybroker.storage": "org.apache.kafka.storage.internals.log",
     "pybroker.storage.cleaner": "org.apache.kafka.storage.internals.log.LogCleaner",
+    "pybroker.streams": "org.apache.kafka.streams",
     "pybroker.telemetry": "org.apache.kafka.server.ClientMetricsManager",
 }
 """Kafka's name of each logger of this software."""

@@ -1,0 +1,1 @@
+"""The processors of the DSL. Each one behaves as its counterpart in Kafka Streams."""
