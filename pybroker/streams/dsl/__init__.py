@@ -1,0 +1,1 @@
+"""The DSL: streams and tables, and the graph that their operations build."""
