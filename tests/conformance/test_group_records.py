@@ -25,11 +25,14 @@ _FRAMED = {
     "subscription": encode_framed(ConsumerProtocolSubscription(topics=["t"]), 3),
     "assignment": encode_framed(ConsumerProtocolAssignment(assigned_partitions=[]), 3),
 }
+_NEWER = frozenset({"stored_description_topology_epoch", "failed_description_topology_epoch"})
+"""Tagged fields of Kafka 4.4, which this Kafka's tool skips."""
 
 
 def filled(cls: type[Struct], version: int) -> Any:
     """An instance with something in every field that the version has."""
-    return cls(**{field.name: _some(field, version) for field in fields_of(cls) if version in field.versions})
+    fields = [field for field in fields_of(cls) if version in field.versions and field.name not in _NEWER]
+    return cls(**{field.name: _some(field, version) for field in fields})
 
 
 def _some(field: FieldSpec, version: int) -> Any:
@@ -104,6 +107,7 @@ def _holds(decoded: Any, written: Any, where: str) -> None:
     """Every field that Kafka shows is the one that was written; bytes and ids it shows in words of its own."""
     if isinstance(decoded, dict) and isinstance(written, dict):
         assert set(decoded) <= set(written), where
+        assert _NEWER.isdisjoint(decoded), where
         for name, value in decoded.items():
             _holds(value, written[name], f"{where}.{name}")
     elif isinstance(decoded, list):

@@ -5,7 +5,7 @@ file formats: `segments`, `indexes`, `producer_snapshot` and `decoders` do.
 
 Not done: decoder classes other than Kafka's string, integer and long ones, as they are Java; the stack trace that
 Kafka's tool prints behind an error; `--remote-log-metadata-decoder`, as there is no tiered storage; the records of
-share and streams groups in `__consumer_offsets`, which no coordinator here writes.
+share groups in `__consumer_offsets`, which no coordinator here writes.
 """
 
 from __future__ import annotations

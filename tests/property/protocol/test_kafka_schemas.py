@@ -30,9 +30,14 @@ pytestmark = pytest.mark.java
 
 @cache
 def _schemas() -> dict[str, dict[str, Any]]:
-    """Every message schema in the jars, by message name."""
+    """Every message schema in the jars, by message name. Those of streams groups are of the release with version 1."""
+    found, newer = _schemas_in(java.fetch_jars()), _schemas_in(java.fetch_streams_group_jars())
+    return found | {name: newer[name] for name in found if name.startswith("StreamsGroup")}
+
+
+def _schemas_in(jars: Path) -> dict[str, dict[str, Any]]:
     found = {}
-    for jar in sorted(java.fetch_jars().glob("kafka-*.jar")):
+    for jar in sorted(jars.glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
                 if re.fullmatch(r"common/(message|metadata)/\w+\.json", name):

@@ -29,6 +29,7 @@ SOME = settings(
 )
 
 KIO_NAMES = {
+    "acceptable_recovery_lag_legacy": "acceptable_recovery_lag",
     "enable_2pc": "enable2_pc",
     "id": "id_",
     "kraft_version": "k_raft_version",
@@ -63,6 +64,7 @@ NOT_IN_KAFKA_PYTHON = (
     "PushTelemetry",
     "RemoveRaftVoter",
     "RenewDelegationToken",
+    "StreamsGroup",
     "UnregisterBroker",
     "UpdateRaftVoter",
 )

@@ -26,6 +26,12 @@ GROUP_RECORDS = {
     7: ("ConsumerGroupTargetAssignmentMember", 0),
     8: ("ConsumerGroupCurrentMemberAssignment", 0),
     16: ("ConsumerGroupRegularExpression", 0),
+    17: ("StreamsGroupMetadata", 0),
+    19: ("StreamsGroupMemberMetadata", 0),
+    20: ("StreamsGroupTargetAssignmentMetadata", 0),
+    21: ("StreamsGroupTargetAssignmentMember", 0),
+    22: ("StreamsGroupCurrentMemberAssignment", 0),
+    23: ("StreamsGroupTopology", 0),
 }
 """The declared records by their number in Kafka, and the version in which the value of each is written.
 
