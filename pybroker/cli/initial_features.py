@@ -39,13 +39,15 @@ def plan_levels(release: str | None, features: Sequence[str], *, is_dynamic: boo
         if name not in SUPPORTED_FEATURES:
             known = ", ".join(sorted(SUPPORTED_FEATURES.keys() - {METADATA_VERSION}))
             raise CommandError(f"Unsupported feature: {name}. Supported features are: {known}")
+    is_default = release is None and METADATA_VERSION not in given
     metadata_version = _metadata_version(release, given.pop(METADATA_VERSION, None))
     levels = {METADATA_VERSION: metadata_version}
     for name in sorted(SUPPORTED_FEATURES.keys() - {METADATA_VERSION}):
         if name == KRAFT_VERSION:
             levels[name] = _kraft_version(given.get(name), is_dynamic=is_dynamic)
         else:
-            levels[name] = given.get(name, default_level(name, metadata_version))
+            initial = INITIAL_LEVELS.get(name, 0) if is_default else default_level(name, metadata_version)
+            levels[name] = given.get(name, initial)
             _check(name, levels[name], metadata_version)
     return levels
 

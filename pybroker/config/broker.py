@@ -31,6 +31,7 @@ from pybroker.config.keys.oauth_keys import OAuthKeys
 from pybroker.config.keys.opentelemetry_keys import ExportSettings, OpenTelemetryKeys, build_export
 from pybroker.config.keys.quorum_keys import QuorumKeys
 from pybroker.config.keys.security_keys import SecurityKeys
+from pybroker.config.keys.streams_group_keys import StreamsGroupKeys
 from pybroker.config.keys.telemetry_keys import TelemetryKeys
 from pybroker.config.keys.token_keys import TokenKeys
 from pybroker.config.keys.topic_keys import TopicKeys
@@ -72,6 +73,7 @@ class BrokerConfig(
     TransactionKeys,
     GroupKeys,
     ConsumerGroupKeys,
+    StreamsGroupKeys,
     SecurityKeys,
     OAuthKeys,
     TokenKeys,
@@ -189,6 +191,7 @@ class BrokerConfig(
             self._check_cleaner,
             self._check_replication,
             self._check_consumer_groups,
+            self._check_streams_groups,
             self._check_admin,
             self.sasl_of_listeners,
             lambda: check_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides),
@@ -253,18 +256,39 @@ class BrokerConfig(
         _ = self.admin_http_address, self.export
 
     def _check_consumer_groups(self) -> None:
-        for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
-            key = self.keys[f"group.consumer.{name.replace('_', '.')}"]
-            value = getattr(self, f"group_consumer_{name}")
-            low, high = (getattr(self, f"group_consumer_{end}_{name}") for end in ("min", "max"))
-            if not low <= value <= high:
-                least, most = (f"group.consumer.{end}.{name.replace('_', '.')}" for end in ("min", "max"))
-                raise ConfigError(key.name, str(value), f"a number from {least} ({low}) to {most} ({high})")
-        if self.group_consumer_heartbeat_interval_ms >= self.group_consumer_session_timeout_ms:
+        self._check_group_intervals("consumer")
+
+    def _check_streams_groups(self) -> None:
+        self._check_group_intervals("streams")
+        for replicas in ("standby", "warmup"):
+            name, most = f"group.streams.num.{replicas}.replicas", f"group.streams.max.{replicas}.replicas"
+            value, bound = (getattr(self, self.keys[key].attribute) for key in (name, most))
+            if value > bound:
+                raise ConfigError(name, str(value), f"at most {most}, which is {bound}")
+        if self.group_streams_task_offset_interval_ms < self.group_streams_min_task_offset_interval_ms:
             raise ConfigError(
-                "group.consumer.heartbeat.interval.ms",
-                str(self.group_consumer_heartbeat_interval_ms),
-                f"less than group.consumer.session.timeout.ms ({self.group_consumer_session_timeout_ms})",
+                "group.streams.task.offset.interval.ms",
+                str(self.group_streams_task_offset_interval_ms),
+                "at least group.streams.min.task.offset.interval.ms, which is "
+                f"{self.group_streams_min_task_offset_interval_ms}",
+            )
+
+    def _check_group_intervals(self, kind: str) -> None:
+        prefix = f"group.{kind}"
+        for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            value, low, high = (
+                getattr(self, self.keys[f"{prefix}.{end}{name}"].attribute) for end in ("", "min.", "max.")
+            )
+            if not low <= value <= high:
+                bounds = f"{prefix}.min.{name} ({low}) to {prefix}.max.{name} ({high})"
+                raise ConfigError(f"{prefix}.{name}", str(value), f"a number from {bounds}")
+        heartbeat, session = (
+            getattr(self, self.keys[f"{prefix}.{name}"].attribute)
+            for name in ("heartbeat.interval.ms", "session.timeout.ms")
+        )
+        if heartbeat >= session:
+            raise ConfigError(
+                f"{prefix}.heartbeat.interval.ms", str(heartbeat), f"less than {prefix}.session.timeout.ms ({session})"
             )
 
     def sasl_of_listeners(self) -> dict[str, ListenerSasl]:

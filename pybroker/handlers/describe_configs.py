@@ -27,8 +27,7 @@ Version notes
     - Type and documentation of each setting: version 3 and later.
 
 Not done
-    - The keys of share and streams groups,
-      and consumer.assignor.offload.enable.
+    - The keys of share groups, consumer.assignor.offload.enable and streams.assignor.offload.enable.
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ Behaviour
     - A broker: its own id, or the empty name for all brokers (KIP-226). INVALID_REQUEST for keys that need a restart,
       and for invalid values. Unknown keys are stored, as in Kafka, whose plug-ins read them. They have no effect here,
       and each broker logs a warning with the most similar key.
-    - Keys of parts of Kafka that pybroker lacks (ssl.*, sasl.*, remote.*, share and streams groups) are accepted where
+    - Keys of parts of Kafka that pybroker lacks (ssl.*, sasl.*, remote.*, share groups) are accepted where
       Kafka accepts them, for one broker or one of its listeners (listener.name.NAME.). They have no effect. Secrets are
       neither returned nor logged.
     - A group, which need not exist: its members receive the change with their next heartbeat. INVALID_CONFIG for
-      unknown keys, and for values outside the broker's bounds (group.consumer.min.* and max.*).
+      unknown keys, and for values outside the broker's bounds (group.consumer.min.* and max.*, group.streams.min.* and
+      max.*).
     - Loggers of this broker (KIP-412), with SET and DELETE: effective at once, until the process ends. INVALID_CONFIG
       for an unknown logger or level; INVALID_REQUEST for another broker's id, another operation, and DELETE of root.
     - Client metrics (KIP-714): INVALID_REQUEST for unknown keys and an interval.ms outside 100 to 3600000,
@@ -32,7 +33,8 @@ Version notes
     - None.
 
 Not done
-    - INVALID_CONFIG for the keys of share and streams groups, and for consumer.assignor.offload.enable.
+    - INVALID_CONFIG for the keys of share groups, for consumer.assignor.offload.enable and
+      streams.assignor.offload.enable, and for any streams.rack.aware.assignment.tags.
     - Keys that load classes or config providers (metric.reporters, ssl.engine.factory.class, config.providers ...) and
       cordoned.log.dirs are rejected unless they are empty. So are keys for one listener other than ssl.*, sasl.* and
       connection limits.

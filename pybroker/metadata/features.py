@@ -12,6 +12,8 @@ GROUP_VERSION = "group.version"
 KRAFT_VERSION = "kraft.version"
 """At 1, the log contains the voter set of the metadata quorum (KIP-853). The level is in control records."""
 METADATA_VERSION = "metadata.version"
+STREAMS_VERSION = "streams.version"
+"""At 1, the group coordinator serves the streams protocol (KIP-1071)."""
 TRANSACTION_VERSION = "transaction.version"
 """At 1, records of `__transaction_state` are flexible. At 2, the end of a transaction bumps the epoch (KIP-890)."""
 
@@ -20,6 +22,7 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
+    STREAMS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
 """Lowest and highest level by name. 30 is Kafka's 4.3-IV0.
@@ -29,15 +32,18 @@ Fetch version, but no record. Level 30 adds records of cordoned log directories.
 `cordoned.log.dirs` is rejected.
 """
 
-LEFT_OUT = frozenset({"share.version", "streams.version"})
+LEFT_OUT = frozenset({"share.version"})
 """Kafka's features that pybroker does not implement.
 
 A log written by Kafka may have levels of them. They stay in the image, so that Kafka finds them if the cluster returns
 to Kafka. They have no effect on pybroker's brokers.
 """
 
-INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
-"""The levels of a new cluster: the newest ones that are fully implemented, for metadata.version Kafka's 4.0-IV3."""
+INITIAL_LEVELS: dict[str, int] = {METADATA_VERSION: 25, GROUP_VERSION: 1, STREAMS_VERSION: 1, TRANSACTION_VERSION: 2}
+"""The levels of a new cluster: the newest ones that are fully implemented, for metadata.version Kafka's 4.0-IV3.
+
+Kafka's own new clusters have streams.version 1 from 4.2-IV1 on. The level requires no metadata.version.
+"""
 
 RECORD_VERSIONS: dict[str, int] = {
     "AccessControlEntryRecord": 0,

@@ -12,6 +12,7 @@ from pybroker.metadata.features import (
     LEFT_OUT,
     METADATA_VERSION,
     RECORD_VERSIONS,
+    STREAMS_VERSION,
     SUPPORTED_FEATURES,
 )
 from pybroker.metadata.metadata_versions import NAMES, level_of
@@ -60,7 +61,9 @@ def test_records_are_written_in_kafkas_versions_for_a_new_cluster(kafkas: dict[s
 
 def test_a_new_cluster_begins_with_the_levels_that_kafka_gives_its_metadata_version(kafkas: dict[str, Any]) -> None:
     (version,) = [one for one in kafkas["versions"] if one["level"] == INITIAL_LEVELS[METADATA_VERSION]]
-    # The level of kraft.version is in control records.
-    left_out = {*LEFT_OUT, KRAFT_VERSION}
+    # The level of kraft.version is in control records. Kafka enables streams groups with a later metadata.version.
+    left_out = {*LEFT_OUT, KRAFT_VERSION, STREAMS_VERSION}
     theirs = {name: level for name, level in version["defaults"].items() if level and name not in left_out}
-    assert {name: level for name, level in INITIAL_LEVELS.items() if name != METADATA_VERSION} == theirs
+    assert theirs | {STREAMS_VERSION: 1} == {
+        name: level for name, level in INITIAL_LEVELS.items() if name != METADATA_VERSION
+    }

@@ -28,6 +28,7 @@ FEATURES = {
     "metadata.version": (7, 25),
     "group.version": (0, 1),
     "eligible.leader.replicas.version": (0, 1),
+    "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
 

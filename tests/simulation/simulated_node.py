@@ -50,6 +50,7 @@ FEATURES = {
     "group.version": (0, 1),
     "kraft.version": (0, 0),
     "eligible.leader.replicas.version": (0, 1),
+    "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
 CLUSTER = ClusterSettings(1, 3, SESSION_MS, BadIsWrong(), 3000, 10, 1000, 0)

@@ -41,7 +41,7 @@ def test_what_producers_wrote_consumers_read(
     # How far below a busy machine remains says nothing.
     assert 0 < written["records_per_second"] <= 6600
     assert written["settings"]["properties"]["linger.ms"] == "1"
-    features = "group.version 1, metadata.version 25, transaction.version 2"
+    features = "group.version 1, metadata.version 25, streams.version 1, transaction.version 2"
     assert written["versions"].items() >= {"spark": spark.version, "broker": features}.items()
     assert list(written["waited_s"]) == ["slots", "tasks"], "the session was there"
     rows = pq.read_table(tmp_path / "acknowledged.parquet").to_pylist()

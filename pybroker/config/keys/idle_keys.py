@@ -1,4 +1,4 @@
-"""Keys of Kafka's features that this broker does not have: tiered storage, share and streams groups, plugins.
+"""Keys of Kafka's features that this broker does not have: tiered storage, share groups, plugins.
 
 Accepts Kafka's dynamic keys where they have no effect, and rejects values that would need such a feature. Must not
 know their use.
@@ -45,14 +45,6 @@ class IdleKeys(Settings):
     group_share_assignment_interval_ms = integer(
         1000,
         "Minimum time in ms between two assignments of a share group.",
-        at_least=0,
-        at_most=_LONGEST_ASSIGNMENT_INTERVAL_MS,
-        acts=False,
-        dynamic=True,
-    )
-    group_streams_assignment_interval_ms = integer(
-        1000,
-        "Minimum time in ms between two assignments of a streams group.",
         at_least=0,
         at_most=_LONGEST_ASSIGNMENT_INTERVAL_MS,
         acts=False,

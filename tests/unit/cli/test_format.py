@@ -31,6 +31,7 @@ SHOWN = (
     "Bootstrap metadata: BootstrapMetadata(records=["
     "ApiMessageAndVersion(FeatureLevelRecord(name='metadata.version', featureLevel=25) at version 0), "
     "ApiMessageAndVersion(FeatureLevelRecord(name='group.version', featureLevel=1) at version 0), "
+    "ApiMessageAndVersion(FeatureLevelRecord(name='streams.version', featureLevel=1) at version 0), "
     "ApiMessageAndVersion(FeatureLevelRecord(name='transaction.version', featureLevel=2) at version 0)], "
     "metadataVersionLevel=25, source=format command)\n"
 )
@@ -88,6 +89,7 @@ def test_a_first_voter_is_named_in_a_snapshot_of_its_metadata_directory(files: F
         assert read_bootstrap(path) == [
             FeatureLevelRecord(name="metadata.version", feature_level=25),
             FeatureLevelRecord(name="group.version", feature_level=1),
+            FeatureLevelRecord(name="streams.version", feature_level=1),
             FeatureLevelRecord(name="transaction.version", feature_level=2),
         ]
 

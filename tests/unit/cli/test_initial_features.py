@@ -27,6 +27,7 @@ def test_a_new_cluster_begins_with_what_one_that_nobody_formatted_begins_with() 
                 "metadata.version": 30,
                 "eligible.leader.replicas.version": 1,
                 "group.version": 1,
+                "streams.version": 1,
                 "transaction.version": 2,
             },
         ),
@@ -40,6 +41,7 @@ def test_without_a_release_a_cluster_begins_with_what_is_all_there() -> None:
     assert recorded(plan_levels(None, [], is_dynamic=False)) == {
         "metadata.version": 25,
         "group.version": 1,
+        "streams.version": 1,
         "transaction.version": 2,
     }
 

@@ -16,7 +16,24 @@ def test_what_a_group_was_not_given_its_broker_fills_in() -> None:
     assert config.consumer_session_timeout_ms == 50_000
     assert config.consumer_heartbeat_interval_ms == 6000
     assert group_synonym("consumer.session.timeout.ms").name == "group.consumer.session.timeout.ms"
-    assert [bound.value for bound in group_bounds("consumer.session.timeout.ms", BROKER)] == [45_000, 60_000]
+    assert _bounds("consumer.session.timeout.ms") == [45_000, 60_000]
+
+
+def test_keys_of_streams_groups_have_the_bounds_of_the_broker() -> None:
+    assert _bounds("streams.session.timeout.ms") == [45_000, 60_000]
+    assert _bounds("streams.task.offset.interval.ms") == [15_000, None]
+    assert _bounds("streams.num.standby.replicas") == [None, 2]
+    assert _bounds("streams.num.warmup.replicas") == [None, 20]
+    assert _bounds("streams.initial.rebalance.delay.ms") == [None, None]
+
+
+def test_the_assignor_of_a_streams_group_is_the_first_of_the_brokers_list() -> None:
+    assert group_synonym("streams.assignor.name").name == "group.streams.assignors"
+    assert GroupConfig({}, BROKER).streams_assignor_name == "sticky"
+
+
+def _bounds(name: str) -> list[int | None]:
+    return [None if bound is None else bound.value for bound in group_bounds(name, BROKER)]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +53,16 @@ def test_what_a_group_was_not_given_its_broker_fills_in() -> None:
             {"consumer.assignment.interval.ms": "x"},
             "consumer.assignment.interval.ms=x: expected a whole number from 0 to 2147483647",
         ),
+        (
+            {"streams.num.standby.replicas": "3"},
+            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+        ),
+        (
+            {"streams.task.offset.interval.ms": "14999"},
+            "streams.task.offset.interval.ms must be greater than or equal to group.streams.min.task.offset",
+        ),
+        ({"streams.assignor.name": "own"}, "streams.assignor.name=own: expected one of sticky"),
+        ({"streams.rack.aware.assignment.tags": "zone"}, "streams.rack.aware.assignment.tags=zone: expected an empty"),
         ({"consumer.sesion.timeout.ms": "1"}, "Unknown group config name: consumer.sesion.timeout.ms; is"),
     ],
 )

@@ -29,6 +29,7 @@ def test_a_cluster_that_nobody_formatted_begins_with_the_newest_levels(tmp_path:
 def test_it_gets_what_a_newer_version_brings(tmp_path: Path) -> None:
     assert levels_of(first_records(read_bootstrap(tmp_path), {"metadata.version": 25})) == {
         "group.version": 1,
+        "streams.version": 1,
         "transaction.version": 2,
     }
     assert first_records(read_bootstrap(tmp_path), INITIAL_LEVELS) == []
