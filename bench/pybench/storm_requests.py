@@ -265,6 +265,21 @@ def _of_groups() -> dict[str, tuple[int, Fields]]:
             },
         ),
         "CONSUMER_GROUP_DESCRIBE": (1, {"group_ids": _unknown("group")}),
+        "STREAMS_GROUP_HEARTBEAT": (
+            1,
+            {
+                "group_id": "storm-streams",
+                "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+                "member_epoch": 0,
+                "rebalance_timeout_ms": 10_000,
+                "topology": {"subtopologies": [{"subtopology_id": "0", "source_topics": topic_names()}]},
+                "active_tasks": [],
+                "standby_tasks": [],
+                "warmup_tasks": [],
+                "process_id": "storm",
+            },
+        ),
+        "STREAMS_GROUP_DESCRIBE": (1, {"group_ids": _unknown("group")}),
     }
 
 

@@ -50,7 +50,8 @@ class Step(msgspec.Struct, frozen=True):
         """Return the field's values in these messages that meet the condition. A list yields its elements."""
         found = list(values)
         if self.field is not None:
-            found = [getattr(value, self.field.name) for value in values]
+            # A null struct has no fields.
+            found = [getattr(value, self.field.name) for value in values if value is not None]
             if self.field.array:
                 found = [item for array in found for item in array or ()]
         return found if self.where is None else [value for value in found if self.where.holds(value)]

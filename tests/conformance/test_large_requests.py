@@ -38,6 +38,15 @@ def one_more_than(count: int) -> dict[str, Any]:
 
 COMMITTED = {"committed_offset": 1, "committed_leader_epoch": 0, "committed_metadata": ""}
 JOINING = {"rebalance_timeout_ms": 60_000, "topic_partitions": []}
+STREAMING = {
+    "group_id": "s",
+    "member_id": "m",
+    "rebalance_timeout_ms": 60_000,
+    "active_tasks": [],
+    "standby_tasks": [],
+    "warmup_tasks": [],
+    "process_id": "p",
+}
 
 LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
     "Metadata of names": (12, {"topics": [{"name": name} for name in names()], "allow_auto_topic_creation": False}),
@@ -220,6 +229,39 @@ LARGEST: dict[str, tuple[int, dict[str, Any]]] = {
             "topic_partitions": [{"topic_id": bytes([1]) * 16, "partitions": list(range(ELEMENTS - 1))}],
         },
     ),
+    "StreamsGroupDescribe": (1, {"group_ids": names()}),
+    "StreamsGroupHeartbeat of topics": (
+        1,
+        {**STREAMING, "topology": {"subtopologies": [{"source_topics": names()[1:]}]}},
+    ),
+    "StreamsGroupHeartbeat of a chain of subtopologies": (
+        1,
+        {
+            **STREAMING,
+            "topology": {
+                "subtopologies": [
+                    {
+                        "subtopology_id": f"{number:05}",
+                        "source_topics": ["t1"] if number == ELEMENTS // 5 - 1 else [],
+                        "repartition_sink_topics": [f"r{number}"],
+                        "repartition_source_topics": [{"name": f"r{number + 1}"}] if number < ELEMENTS // 5 - 1 else [],
+                    }
+                    for number in range(ELEMENTS // 5)
+                ]
+            },
+        },
+    ),
+    "StreamsGroupHeartbeat of tasks": (
+        1,
+        {
+            "group_id": "s",
+            "member_id": "m",
+            "member_epoch": 1,
+            "active_tasks": [{"subtopology_id": "0", "partitions": list(range(ELEMENTS - 1))}],
+            "standby_tasks": [],
+            "warmup_tasks": [],
+        },
+    ),
     "AddRaftVoter": (
         1,
         {
@@ -346,9 +388,9 @@ def build(kind: type[Any], fields: dict[str, Any]) -> Any:
 
     def value_of(name: str, value: Any) -> Any:
         struct = inner[name]
-        if struct is None or not isinstance(value, list):
+        if struct is None or value is None:
             return value
-        return [build(struct, item) for item in value]
+        return [build(struct, item) for item in value] if isinstance(value, list) else build(struct, value)
 
     return kind(**{name: value_of(name, value) for name, value in fields.items()})
 

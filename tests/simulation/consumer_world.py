@@ -11,12 +11,14 @@ from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any, NamedTuple
 
+from pybroker.config.broker import BrokerConfig
 from pybroker.coordinator.group.log import decode_records, encode_records
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings, MigrationPolicy
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.group.settings import GroupSettings
+from pybroker.coordinator.group.streams.settings import build_streams_settings
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.coordinator.runtime.errors import CoordinatorNotAvailableError
 from pybroker.coordinator.runtime.machine import Loaded
@@ -50,6 +52,7 @@ SETTINGS = GroupSettings(
         assignment_interval_range_ms=(0, 1000),
         regex_refresh_interval_ms=600_000,
     ),
+    streams=build_streams_settings(BrokerConfig({})),
 )
 
 Partitions = set[tuple[str, int]]

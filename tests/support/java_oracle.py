@@ -38,8 +38,21 @@ def running(program: str) -> Iterator[JavaOracle]:
     """Yield a running JVM and end it. Skips (in CI: fails) the test without Java or Kafka's jars."""
     programs.kafka_tools()
     *command, _tool = java.short_java_command(program)
-    source = SOURCES / f"{program}.java"
-    process = subprocess.Popen([*command, str(source)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with _started([*command, str(SOURCES / f"{program}.java")]) as oracle:
+        yield oracle
+
+
+@contextmanager
+def running_with_streams_groups(program: str) -> Iterator[JavaOracle]:
+    """As `running`, with the newer group coordinator that has streams groups."""
+    programs.kafka_tools()
+    with _started(java.streams_group_java_command(str(SOURCES / f"{program}.java"))) as oracle:
+        yield oracle
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[JavaOracle]:
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
         try:
             yield JavaOracle(process)

@@ -128,6 +128,17 @@ def fetch_streams_jars() -> Path:
     return _fetch(what, "kafka-streams.xml", directory / f"kafka-streams-{STREAMS_VERSION}", version)
 
 
+@cache
+def fetch_streams_group_jars() -> Path:
+    """Fetch the group coordinator and the tools of the release of Kafka Streams into a directory, and return it.
+
+    The first call takes about half a minute and needs Maven Central. Raises MissingToolError or ArtefactError.
+    """
+    what, directory = f"the group coordinator of Kafka {STREAMS_VERSION}", build_directory() / "peers"
+    version = f"-Dstreams.version={STREAMS_VERSION}"
+    return _fetch(what, "kafka-streams-groups.xml", directory / f"kafka-streams-groups-{STREAMS_VERSION}", version)
+
+
 def connector_directory() -> Path:
     """Return the directory of the jars of Spark's Kafka connector, fetched or not."""
     return build_directory() / "peers" / f"spark-kafka-{CONNECTOR_VERSION}"
@@ -252,6 +263,11 @@ def streams_java_command(main_class: str, sources: Path) -> list[str]:
                 raise ArtefactError(f"javac refused {sources}: {done.stderr.strip()}")
             built.touch()
     return [_program("java", _JRE), *_SHORT_LIVED, "-cp", f"{target}:{jars}/*", main_class]
+
+
+def streams_group_java_command(program: str) -> list[str]:
+    """Return the command line of a short program that uses `fetch_streams_group_jars`: a class, or a Java file."""
+    return [_program("java", _JRE), *_SHORT_LIVED, "-cp", f"{fetch_streams_group_jars()}/*", program]
 
 
 def _program(name: str, install: str) -> str:

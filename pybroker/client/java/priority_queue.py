@@ -11,7 +11,7 @@ T = TypeVar("T")
 class PriorityQueue(Generic[T]):
     """A queue whose head is an element with the smallest key. Equal keys have the order of Java's heap."""
 
-    def __init__(self, key: Callable[[T], int]) -> None:
+    def __init__(self, key: Callable[[T], float]) -> None:
         self._key = key
         self._heap: list[T] = []
 

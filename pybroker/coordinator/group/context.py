@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.machine import GroupMachine
-from pybroker.coordinator.group.modern.settings import overlay
+from pybroker.coordinator.group.settings import build_own_settings
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.metadata.image import EMPTY_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
-    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.settings import GroupSettings, OwnSettings
     from pybroker.metadata.image import MetadataImage, TopicImage, TopicsImage
 
 
@@ -28,7 +27,7 @@ class GroupContext:
         self._settings = settings
         self._image = EMPTY_IMAGE
         # The settings of the groups in `_image` that have settings of their own.
-        self._of_groups: dict[str, ConsumerGroupSettings] = {}
+        self._of_groups: dict[str, OwnSettings] = {}
         # The topics in the form of decisions, and the parts of `_image` from which they are built.
         self._topics = Topics()
         self._seen: tuple[TopicsImage, Mapping[int, str]] = EMPTY_IMAGE.topics, {}
@@ -66,8 +65,10 @@ class GroupContext:
         return self._topics
 
     def _take_settings(self) -> None:
-        consumer = self._settings.consumer
-        self._of_groups = {group: overlay(consumer, own) for group, own in self._image.configs.of_groups().items()}
+        settings = self._settings
+        self._of_groups = {
+            group: build_own_settings(settings, own) for group, own in self._image.configs.of_groups().items()
+        }
 
 
 def _build_topics(

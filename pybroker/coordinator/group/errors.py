@@ -17,6 +17,7 @@ Errors that every coordinator has are in `pybroker.coordinator.runtime.errors`.
     ├── NonEmptyGroupError               the group has members
     ├── RebalanceInProgressError         the group is rebalancing: rejoin
     ├── StaleMemberEpochError            the member's epoch is outdated (KIP-848)
+    ├── StreamsInvalidTopologyError      no cluster can run the topology (KIP-1071)
     ├── UnknownMemberIdError             the group has no such member
     ├── UnreleasedInstanceIdError        the static member has not left yet (KIP-848)
     ├── UnsupportedAssignorError         the broker has no such assignor (KIP-848)
@@ -109,6 +110,12 @@ class StaleMemberEpochError(GroupError):
     """The member's epoch is outdated."""
 
     code = ErrorCode.STALE_MEMBER_EPOCH
+
+
+class StreamsInvalidTopologyError(GroupError):
+    """No cluster can run the topology."""
+
+    code = ErrorCode.STREAMS_INVALID_TOPOLOGY
 
 
 class UnknownMemberIdError(GroupError):

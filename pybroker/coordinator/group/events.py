@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pybroker.protocol.messages.offset_commit import OffsetCommitRequest
     from pybroker.protocol.messages.offset_delete import OffsetDeleteRequest
     from pybroker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+    from pybroker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from pybroker.protocol.messages.sync_group import SyncGroupRequest
     from pybroker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -41,6 +42,14 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True, gc=False):
     client: Client
     fresh_id: str
     """Random; the member id of a client that sends none, as in version 0."""
+
+
+class StreamsHeartbeat(msgspec.Struct, frozen=True, gc=False):
+    """The reply is a `StreamsReply`."""
+
+    request: StreamsGroupHeartbeatRequest
+    version: int
+    client: Client
 
 
 class JoinGroup(msgspec.Struct, frozen=True, gc=False):
@@ -177,3 +186,11 @@ class DescribeConsumerGroups(msgspec.Struct, frozen=True):
     """The reply is a list of `DescribedGroup`."""
 
     group_ids: Sequence[str]
+
+
+class DescribeStreamsGroups(msgspec.Struct, frozen=True):
+    """The reply is a list of `DescribedGroup`."""
+
+    group_ids: Sequence[str]
+    includes_description: bool
+    """Whether the client requests the description of the topology, which is never stored."""

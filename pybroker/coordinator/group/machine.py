@@ -30,6 +30,7 @@ from pybroker.coordinator.group.events import (
     DeleteOffsets,
     DescribeConsumerGroups,
     DescribeGroups,
+    DescribeStreamsGroups,
     ExpireOffsets,
     FetchOffsets,
     Heartbeat,
@@ -39,6 +40,7 @@ from pybroker.coordinator.group.events import (
     LeaveGroup,
     ListGroups,
     SessionOver,
+    StreamsHeartbeat,
     SyncGroup,
     SyncPhaseOver,
     TopicsDeleted,
@@ -54,6 +56,13 @@ from pybroker.coordinator.group.modern.loading import load_timers
 from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
 from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
 from pybroker.coordinator.group.state import GroupState
+from pybroker.coordinator.group.streams import leave as streams_leave
+from pybroker.coordinator.group.streams import replay as streams_replay
+from pybroker.coordinator.group.streams.describe import describe as describe_streams
+from pybroker.coordinator.group.streams.group import StreamsGroup
+from pybroker.coordinator.group.streams.heartbeat import heartbeat as streams_heartbeat
+from pybroker.coordinator.group.streams.loading import load_streams_timers
+from pybroker.coordinator.group.streams.timers import StreamsDelayOver, StreamsMemberSilent, TaskRevocationOverdue
 from pybroker.coordinator.group.transactional_records import TransactionalKey, TransactionEnd
 from pybroker.coordinator.group.view import Topics
 from pybroker.coordinator.runtime.machine import Loaded
@@ -65,15 +74,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
-    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.settings import GroupSettings, OwnSettings
     from pybroker.coordinator.group.view import GroupView
 
     Decision = Callable[[GroupView, Any, int], Outcome[Record, Any]]
     Change = Callable[[GroupState, Any, Any], None]
 
 NO_TOPICS = Topics()
-NO_SETTINGS: Mapping[str, ConsumerGroupSettings] = {}
+NO_SETTINGS: Mapping[str, OwnSettings] = {}
 
 
 class GroupMachine:
@@ -86,10 +94,10 @@ class GroupMachine:
         self,
         settings: GroupSettings,
         topics: Callable[[], Topics] = lambda: NO_TOPICS,
-        of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]] = lambda: NO_SETTINGS,
+        of_groups: Callable[[], Mapping[str, OwnSettings]] = lambda: NO_SETTINGS,
     ) -> None:
-        """`topics` returns the cluster's current topics, `of_groups` the settings of the KIP-848 groups that have
-        settings of their own.
+        """`topics` returns the cluster's current topics, `of_groups` the settings of the groups that have settings of
+        their own.
         """
         self.state = GroupState(settings, topics, of_groups)
 
@@ -143,10 +151,10 @@ def _join(view: GroupView, event: JoinGroup, now: int) -> Outcome[Record, Any]:
     group = view.group(event.request.group_id)
     if group is None or isinstance(group, ClassicGroup):
         return join(view, event, now, group)
-    if not isinstance(group, ConsumerGroup):
-        raise InconsistentGroupProtocolError
-    if not group.is_empty:
+    if isinstance(group, ConsumerGroup) and not group.is_empty:
         return classic_members.join(view, event, now, group)
+    if not group.is_empty:
+        raise InconsistentGroupProtocolError
     # The group is empty: a classic group replaces it, and the offsets are kept.
     outcome = join(view, event, now, None)
     if not outcome.records:
@@ -189,6 +197,8 @@ def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
     for group in view.groups.values():
         if isinstance(group, ConsumerGroup):
             timers += load_timers(view, group, now)
+        elif isinstance(group, StreamsGroup):
+            timers += load_streams_timers(view, group, now)
         if not isinstance(group, ClassicGroup):
             continue
         timers += [session(group, member_id, now) for member_id in group.members]
@@ -210,6 +220,7 @@ DECISIONS: dict[type, Decision] = {
     DeleteOffsets: offsets.delete,
     DescribeConsumerGroups: describe,
     DescribeGroups: admin.describe_groups,
+    DescribeStreamsGroups: describe_streams,
     ExpireOffsets: offsets.expire,
     FetchOffsets: offsets.fetch,
     Heartbeat: _heartbeat,
@@ -222,8 +233,12 @@ DECISIONS: dict[type, Decision] = {
     MemberSilent: fence_silent,
     RevocationOverdue: fence_overdue,
     SessionOver: timeouts.end_session,
+    StreamsDelayOver: streams_leave.assign_after_delay,
+    StreamsHeartbeat: streams_heartbeat,
+    StreamsMemberSilent: streams_leave.fence_silent,
     SyncGroup: _sync,
     SyncPhaseOver: timeouts.end_sync_phase,
+    TaskRevocationOverdue: streams_leave.fence_overdue,
     TopicsDeleted: offsets.forget_topics,
 }
 """The decision function of each event type."""
@@ -265,8 +280,16 @@ def _apply_consumer_group(state: GroupState, key: Any, value: Any) -> None:
         state.put_group(GroupId(key.group_id), replay(before, key, value))
 
 
+def _apply_streams_group(state: GroupState, key: Any, value: Any) -> None:
+    group = state.group(key.group_id)
+    before = group if isinstance(group, StreamsGroup) else None
+    if before is not None or value is not None:
+        state.put_group(GroupId(key.group_id), streams_replay.replay(before, key, value))
+
+
 CHANGES: dict[type, Change] = {
     **dict.fromkeys(RECORD_KEYS, _apply_consumer_group),
+    **dict.fromkeys(streams_replay.RECORD_KEYS, _apply_streams_group),
     GroupMetadataKey: _apply_group,
     OffsetCommitKey: _apply_offset,
     TransactionalKey: _apply_transactional,

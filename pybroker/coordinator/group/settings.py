@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings, build_consumer_settings
+from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings, build_consumer_settings, overlay
+from pybroker.coordinator.group.streams.settings import (
+    StreamsGroupSettings,
+    build_streams_settings,
+    overlay_streams,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pybroker.config.broker import BrokerConfig
 
 
@@ -29,6 +36,15 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     offsets_retention_check_interval_ms: int
     consumer: ConsumerGroupSettings
     """The configuration of groups of KIP-848."""
+    streams: StreamsGroupSettings
+    """The configuration of groups of KIP-1071."""
+
+
+class OwnSettings(msgspec.Struct, frozen=True):
+    """The settings of one group that has settings of its own."""
+
+    consumer: ConsumerGroupSettings
+    streams: StreamsGroupSettings
 
 
 def build_settings(config: BrokerConfig) -> GroupSettings:
@@ -43,7 +59,13 @@ def build_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         consumer=build_consumer_settings(config),
+        streams=build_streams_settings(config),
     )
+
+
+def build_own_settings(settings: GroupSettings, own: Mapping[str, str]) -> OwnSettings:
+    """Return the settings of a group with settings of its own, by Kafka's names."""
+    return OwnSettings(overlay(settings.consumer, own), overlay_streams(settings.streams, own))
 
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000

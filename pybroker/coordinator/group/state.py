@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.ids import GroupId
     from pybroker.coordinator.group.modern.settings import ConsumerGroupSettings
     from pybroker.coordinator.group.pending import PendingOffset
-    from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.settings import GroupSettings, OwnSettings
+    from pybroker.coordinator.group.streams.settings import StreamsGroupSettings
     from pybroker.coordinator.group.view import Group, TopicInfo, Topics
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
 
@@ -31,7 +32,7 @@ class GroupState:
         self,
         settings: GroupSettings,
         topics: Callable[[], Topics],
-        of_groups: Callable[[], Mapping[str, ConsumerGroupSettings]],
+        of_groups: Callable[[], Mapping[str, OwnSettings]],
     ) -> None:
         """`of_groups` returns the current settings of the groups that have settings of their own."""
         self.settings = settings
@@ -48,7 +49,13 @@ class GroupState:
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
         """Return the settings of a group of KIP-848: its own take precedence over the broker's."""
-        return self._of_groups().get(group_id, self.settings.consumer)
+        own = self._of_groups().get(group_id)
+        return self.settings.consumer if own is None else own.consumer
+
+    def streams_settings(self, group_id: str) -> StreamsGroupSettings:
+        """Return the settings of a streams group: its own take precedence over the broker's."""
+        own = self._of_groups().get(group_id)
+        return self.settings.streams if own is None else own.streams
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.pending import PendingOffset
     from pybroker.coordinator.group.records import GroupRecord
     from pybroker.coordinator.group.settings import GroupSettings
+    from pybroker.coordinator.group.streams.settings import StreamsGroupSettings
     from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
 
 
@@ -49,7 +50,7 @@ class Group(Protocol):
 
     @property
     def type_name(self) -> str:
-        """Kafka's name of the type: classic, consumer."""
+        """Kafka's name of the type: classic, consumer, streams."""
 
     @property
     def state_name(self) -> str:
@@ -110,6 +111,9 @@ class GroupView(Protocol):
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
         """Return the settings of a KIP-848 group: the group's own settings override the broker's."""
+
+    def streams_settings(self, group_id: str) -> StreamsGroupSettings:
+        """Return the settings of a streams group: the group's own settings override the broker's."""
 
     @property
     def topics(self) -> Mapping[str, TopicInfo]:

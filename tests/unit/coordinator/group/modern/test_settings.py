@@ -6,6 +6,7 @@ from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.settings import overlay
 from pybroker.coordinator.group.modern.timers import session_key
+from pybroker.coordinator.group.settings import build_own_settings
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.machine import Delayed
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -28,7 +29,8 @@ def test_what_the_broker_no_longer_allows_is_brought_within_its_bounds() -> None
 
 
 def test_a_groups_settings_are_those_of_no_other_group() -> None:
-    own = overlay(SETTINGS.consumer, {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"})
+    given = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
+    own = build_own_settings(SETTINGS, given)
     machine = GroupMachine(SETTINGS, lambda: TOPICS, lambda: {"own": own})
     for group, interval_ms, timeout_ms in (("own", 7000, 50_000), ("other", 5000, 45_000)):
         request = ConsumerGroupHeartbeatRequest(
