@@ -26,7 +26,7 @@ from pybroker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pybroker.client.administration.admin import Admin
 
@@ -36,12 +36,14 @@ DESCRIPTION = (
 )
 JSON = {"--list": [{"group": "string", "type": "string", "state": "string"}], "--describe": [DESCRIBED]}
 _ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
-_SCENARIOS = (
+SCENARIOS = (
     *("to_offset", "to_datetime", "by_duration", "to_earliest", "to_latest", "to_current", "shift_by", "from_file"),
 )
+"""The options that determine the new offsets; one is required."""
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 _TYPES = ("Classic", "Consumer")
-_LONGEST_TIMEOUT_MS = 2**31 - 1
+LONGEST_TIMEOUT_MS = 2**31 - 1
+"""Maximum of `--timeout`."""
 _NO_ACTION = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will require "
     "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are "
@@ -75,10 +77,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action=flag, help="with --describe: more columns")
     add("--timeout", type=int, default=30_000, metavar="MS", help="request timeout (default: 30000)")
     add_json_option(parser)
-    _add_reset(parser)
+    add_reset(parser)
 
 
-def _add_reset(parser: argparse.ArgumentParser) -> None:
+def add_reset(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `--reset-offsets`."""
     add, flag = parser.add_argument, "store_true"
     add("--dry-run", action=flag, help="with --reset-offsets: print the new offsets without setting them (default)")
     add("--execute", action=flag, help="with --reset-offsets: set the new offsets")
@@ -118,15 +121,15 @@ def _check(arguments: argparse.Namespace) -> str:
     """Reject options as Kafka's tool does, and return the action."""
     chosen = [action for action in _ACTIONS if getattr(arguments, action)]
     if len(chosen) != 1:
-        names = ", ".join(f"--{_dashed(action)}" for action in _ACTIONS)
+        names = ", ".join(f"--{dashed(action)}" for action in _ACTIONS)
         raise CommandError(f"Command must include exactly one action: {names}")
     (action,) = chosen
-    if not 1 <= arguments.timeout <= _LONGEST_TIMEOUT_MS:
-        raise CommandError(f"--timeout {arguments.timeout}: expected milliseconds from 1 to {_LONGEST_TIMEOUT_MS}")
+    if not 1 <= arguments.timeout <= LONGEST_TIMEOUT_MS:
+        raise CommandError(f"--timeout {arguments.timeout}: expected milliseconds from 1 to {LONGEST_TIMEOUT_MS}")
     if arguments.bootstrap_server is None:
         raise CommandError('Missing required argument "[bootstrap-server]"')
     if action in ("describe", "delete", "reset_offsets") and not arguments.group and not arguments.all_groups:
-        raise CommandError(f"Option [{_dashed(action)}] takes one of these options: [group], [all-groups]")
+        raise CommandError(f"Option [{dashed(action)}] takes one of these options: [group], [all-groups]")
     if action == "describe":
         _check_describe(arguments)
     if action == "delete" and arguments.topic:
@@ -136,9 +139,9 @@ def _check(arguments: argparse.Namespace) -> str:
     if action == "reset_offsets":
         _check_reset(arguments)
     if arguments.group:
-        _exclude(arguments, "group", ("all_groups", "list"))
+        exclude(arguments, "group", ("all_groups", "list"))
     if arguments.topic:
-        _exclude(arguments, "topic", ("list", "describe"))
+        exclude(arguments, "topic", ("list", "describe"))
     return action
 
 
@@ -154,27 +157,30 @@ def _check_reset(arguments: argparse.Namespace) -> None:
         raise CommandError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not arguments.dry_run and not arguments.execute:
         print(_NO_ACTION, file=sys.stderr)
-    for scenario in _SCENARIOS:
-        if _is_given(arguments, scenario):
-            _exclude(arguments, scenario, [other for other in _SCENARIOS if other != scenario])
-    if not any(_is_given(arguments, scenario) for scenario in _SCENARIOS):
-        names = ", ".join(f"[{_dashed(scenario)}]" for scenario in _SCENARIOS)
+    for scenario in SCENARIOS:
+        if is_given(arguments, scenario):
+            exclude(arguments, scenario, [other for other in SCENARIOS if other != scenario])
+    if not any(is_given(arguments, scenario) for scenario in SCENARIOS):
+        names = ", ".join(f"[{dashed(scenario)}]" for scenario in SCENARIOS)
         raise CommandError(f"Option '[reset-offsets]' requires one of the following scenarios: [{names}]")
     if not arguments.all_topics and not arguments.topic and arguments.from_file is None:
         raise CommandError("One of the reset scopes should be defined: --all-topics, --topic.")
 
 
-def _is_given(arguments: argparse.Namespace, option: str) -> bool:
+def is_given(arguments: argparse.Namespace, option: str) -> bool:
+    """Return whether an option is on the command line."""
     return getattr(arguments, option) not in (None, False, [])
 
 
-def _exclude(arguments: argparse.Namespace, option: str, others: Sequence[str]) -> None:
+def exclude(arguments: argparse.Namespace, option: str, others: Sequence[str]) -> None:
+    """Raise CommandError if one of the others is given too."""
     for other in others:
-        if _is_given(arguments, other):
-            raise CommandError(f'Option "[{_dashed(option)}]" can\'t be used with option "[{_dashed(other)}]"')
+        if is_given(arguments, other):
+            raise CommandError(f'Option "[{dashed(option)}]" can\'t be used with option "[{dashed(other)}]"')
 
 
-def _dashed(option: str) -> str:
+def dashed(option: str) -> str:
+    """Return the spelling of an option without its dashes in front."""
     return option.replace("_", "-")
 
 
@@ -188,7 +194,7 @@ def consumer_groups(admin: Admin) -> list[str]:
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        states, types = _chosen("state", arguments.state, _STATES), _chosen("types", arguments.type, _TYPES)
+        states, types = parse_names("state", arguments.state, _STATES), parse_names("types", arguments.type, _TYPES)
         listed = admin.list_groups(states=states, types=types, protocol_types=("consumer", ""))
         print_json([{"group": one.group_id, "type": one.type.lower(), "state": one.state} for one in listed])
         return
@@ -196,8 +202,8 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
         for group_id in consumer_groups(admin):
             print(group_id)
         return
-    states = _chosen("state", arguments.state, _STATES)
-    types = _chosen("types", arguments.type, _TYPES)
+    states = parse_names("state", arguments.state, _STATES)
+    types = parse_names("types", arguments.type, _TYPES)
     groups = admin.list_groups(states=states, types=types, protocol_types=("consumer", ""))
     width = max([15, *(len(group.group_id) for group in groups)]) + 10
     rows = [("GROUP", "TYPE", "STATE")]
@@ -209,7 +215,8 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
         print(" ".join(columns))
 
 
-def _chosen(what: str, text: str | None, known: Sequence[str]) -> list[str]:
+def parse_names(what: str, text: str | None, known: Sequence[str]) -> list[str]:
+    """Return the names in a comma-separated list, in Kafka's spelling; none without a list. Raises CommandError."""
     if not text:
         return []
     by_name = {name.lower(): name for name in known}
@@ -254,8 +261,14 @@ def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> None:
-    group_id = arguments.group[0]
     partitions, missing = parse_topics(admin, arguments.topic)
+    delete_offsets(admin, arguments.group[0], partitions, missing)
+
+
+def delete_offsets(
+    admin: Admin, group_id: str, partitions: Sequence[TopicPartition], missing: Mapping[str, BrokerError]
+) -> None:
+    """Delete offsets of a group, and print the outcome of each partition; `missing` are the errors of topics."""
     refusals: dict[TopicPartition, BrokerError | None] = {TopicPartition(t, -1): e for t, e in missing.items()}
     top: ErrorCode | None = None
     try:

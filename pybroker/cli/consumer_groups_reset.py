@@ -41,7 +41,7 @@ def plan_reset(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[
     plan: Plan = {}
     for group_id, group in admin.describe_groups(group_ids).items():
         if group.state in _INACTIVE:
-            plan[group_id] = _in_order(_Reset(admin, arguments, group_id).plan())
+            plan[group_id] = in_java_order(Reset(admin, arguments, group_id).plan())
         else:
             print(
                 f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, "
@@ -51,11 +51,12 @@ def plan_reset(admin: Admin, arguments: argparse.Namespace, group_ids: Sequence[
     return plan
 
 
-def _in_order(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+def in_java_order(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return offsets in the order of a Java hash map."""
     return {partition: offsets[partition] for partition in HashOrderedSet(partition_hash, offsets)}
 
 
-class _Reset:
+class Reset:
     """The reset of one group."""
 
     def __init__(self, admin: Admin, arguments: argparse.Namespace, group_id: str) -> None:
@@ -64,7 +65,7 @@ class _Reset:
     def plan(self) -> dict[TopicPartition, int]:
         """Return the offsets of the chosen scenario, for the chosen partitions."""
         options = self.arguments
-        partitions = self._partitions()
+        partitions = self.chosen_partitions()
         scenarios: list[tuple[bool, Callable[[list[TopicPartition]], dict[TopicPartition, int]]]] = [
             (options.to_offset is not None, lambda some: self._within_range(dict.fromkeys(some, options.to_offset))),
             (options.to_earliest, lambda some: self._at(some, EARLIEST)),
@@ -77,14 +78,19 @@ class _Reset:
         ]
         return next(plan for chosen, plan in scenarios if chosen)(partitions)
 
-    def _partitions(self) -> list[TopicPartition]:
-        options = self.arguments
-        if options.all_topics:
-            partitions = list(self._committed())
-        else:
-            partitions, missing = parse_topics(self.admin, options.topic)
-            for error in missing.values():
-                raise error
+    def chosen_partitions(self) -> list[TopicPartition]:
+        """Return the partitions whose offsets are reset."""
+        return self.existing(list(self.committed()) if self.arguments.all_topics else self.named(self.arguments.topic))
+
+    def named(self, topics: Sequence[str]) -> list[TopicPartition]:
+        """Return the partitions of `--topic` options. Raises the error of a topic that does not exist."""
+        partitions, missing = parse_topics(self.admin, topics)
+        for error in missing.values():
+            raise error
+        return partitions
+
+    def existing(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions. Raises CommandError if one does not exist or has no leader."""
         known = {
             TopicPartition(t.name, p.index): p.leader
             for t in (self.admin.describe_topics(sorted({p.topic for p in partitions})) if partitions else [])
@@ -99,7 +105,8 @@ class _Reset:
                 raise CommandError(f'The partitions "{names}" {what}')
         return partitions
 
-    def _committed(self) -> Offsets:
+    def committed(self) -> Offsets:
+        """Return the committed offsets of the group."""
         return self.admin.list_group_offsets(self.group_id)
 
     def _at(self, partitions: Sequence[TopicPartition], where: int) -> dict[TopicPartition, int]:
@@ -117,7 +124,7 @@ class _Reset:
         return found | self._at(late, LATEST)
 
     def _shift(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        committed = self._committed()
+        committed = self.committed()
         for partition in partitions:
             if partition not in committed:
                 raise CommandError(
@@ -128,7 +135,7 @@ class _Reset:
         return self._within_range({partition: committed[partition].offset + by for partition in partitions})
 
     def _current(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        committed = self._committed()
+        committed = self.committed()
         known = {partition: committed[partition].offset for partition in partitions if partition in committed}
         return known | self._at([partition for partition in partitions if partition not in known], LATEST)
 

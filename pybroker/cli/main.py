@@ -50,6 +50,7 @@ COMMANDS = {
     "start": "run a broker, in the foreground or as a service",
     "stop": "stop the broker of a data directory",
     "storage-info": "print the node id and cluster id of a node's log directories",
+    "streams-groups": "list, describe, reset and delete groups of Kafka Streams applications",
     "top": "monitor a cluster: topics and partitions by rate, groups by lag",
     "topics": "create, list, describe, alter and delete topics",
     "transactions": "list and describe transactions, and abort hanging ones",

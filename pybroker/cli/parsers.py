@@ -37,6 +37,7 @@ TAKE_ANY_WORD = frozenset(
         "log-dirs",
         "reassign-partitions",
         "replica-verification",
+        "streams-groups",
         "topics",
     )
 )

@@ -37,6 +37,7 @@ TOOLS = {
     "reassign-partitions": "reassign-partitions",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "storage-info": "storage",
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "topics": "topics",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }

@@ -20,6 +20,7 @@ from pybroker.client.administration.groups import GroupDescription, GroupListing
 from pybroker.client.administration.log_dirs import LogDirDescription, Replica, ReplicaBatches
 from pybroker.client.administration.quorum import FeatureUpdate, QuorumDescription, RaftEndpoint
 from pybroker.client.administration.quota_admin import NameFilter, QuotaEntity
+from pybroker.client.administration.streams_groups import StreamsGroupDescription
 from pybroker.client.administration.token_admin import AT_ONCE, LONGEST, Token
 from pybroker.client.administration.topics import (
     TOPIC,
@@ -355,6 +356,10 @@ class Admin(Closing):
     def describe_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         """As `AsyncAdmin.describe_groups`."""
         return self._run(self._async.describe_groups(group_ids))
+
+    def describe_streams_groups(self, group_ids: Sequence[str]) -> dict[str, StreamsGroupDescription]:
+        """As `AsyncAdmin.describe_streams_groups`."""
+        return self._run(self._async.describe_streams_groups(group_ids))
 
     def delete_groups(self, group_ids: Sequence[str]) -> dict[str, BrokerError | None]:
         """As `AsyncAdmin.delete_groups`."""

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from pybroker.client.administration.acl_admin import AclCalls
 from pybroker.client.administration.cluster_admin import ClusterCalls
 from pybroker.client.administration.config_admin import ConfigCalls
-from pybroker.client.administration.group_admin import GroupCalls
 from pybroker.client.administration.log_dir_admin import LogDirCalls
 from pybroker.client.administration.quota_admin import QuotaCalls
 from pybroker.client.administration.reassignment_admin import ReassignmentCalls
 from pybroker.client.administration.replica_admin import ReplicaCalls
+from pybroker.client.administration.streams_group_admin import StreamsGroupCalls
 from pybroker.client.administration.token_admin import TokenCalls
 from pybroker.client.administration.topics import (
     CreatedTopic,
@@ -58,7 +58,7 @@ class AsyncAdmin(
     AclCalls,
     ClusterCalls,
     ConfigCalls,
-    GroupCalls,
+    StreamsGroupCalls,
     LogDirCalls,
     QuotaCalls,
     ReassignmentCalls,
