@@ -10,6 +10,7 @@ PACKAGES = {
     "cli": ("rich>=13", "shtab>=1.8"),
     "oauth": ("pyjwt[crypto]>=2.10",),
     "gssapi": ("gssapi>=1.8",),
+    "streams": ("rocksdict>=0.3.29",),
     "testing": ("cryptography>=42",),
     "telemetry": ("opentelemetry-proto>=1.27",),
     "otel": ("opentelemetry-sdk>=1.27", "opentelemetry-exporter-otlp-proto-http>=1.27"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,18 +22,22 @@ NAMED_SERDES: dict[str, Serde[Any]] = {
     "json": serdes.JSON,
 }
 UNUSED_BY_THE_DRIVER = frozenset(
-    {"bootstrap.servers", "client.id", "commit.interval.ms", "num.stream.threads", "state.dir", "topology.optimization"}
+    {"bootstrap.servers", "client.id", "commit.interval.ms", "num.stream.threads", "topology.optimization"}
 )
 """Settings of an application that the test driver accepts, so that a test can use the application's own settings."""
 SETTINGS = (
     "application.id",
+    "default.dsl.store",
     "default.key.serde",
     "default.timestamp.extractor",
     "default.value.serde",
     "max.task.idle.ms",
     "processing.guarantee",
+    "state.dir",
     "statestore.cache.max.bytes",
 )
+STORES = {"rocksDB": True, "in_memory": False}
+"""The values of `default.dsl.store`, with whether stores are persistent."""
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 
 
@@ -51,6 +56,10 @@ class StreamsConfig(msgspec.Struct, frozen=True):
     """`max.task.idle.ms`: how long a task waits for a record of each of its partitions. Zero by default."""
     emit_interval_ms: int
     """The least time between two emissions of final results, in milliseconds."""
+    persistent_stores: bool = True
+    """`default.dsl.store`: whether stores are in RocksDB (`rocksDB`, the default) or in memory (`in_memory`)."""
+    state_dir: Path | None = None
+    """`state.dir`: the directory of persistent stores. The test driver keeps stores in memory without it."""
 
 
 def parse_config(given: Mapping[str, Any], application_id: str, emit_interval_ms: int) -> StreamsConfig:
@@ -78,6 +87,8 @@ def parse_config(given: Mapping[str, Any], application_id: str, emit_interval_ms
         cache_max_bytes=_number("statestore.cache.max.bytes", rest.pop("statestore.cache.max.bytes", 10 << 20), 0),
         max_task_idle_ms=_number("max.task.idle.ms", rest.pop("max.task.idle.ms", 0), -1),
         emit_interval_ms=emit_interval_ms,
+        persistent_stores=_store(rest.pop("default.dsl.store", "rocksDB")),
+        state_dir=_directory(rest.pop("state.dir", None)),
     )
     if rest:
         known = ", ".join(sorted([*SETTINGS, *UNUSED_BY_THE_DRIVER]))
@@ -91,6 +102,21 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise _invalid("application.id", value, "a str that is not empty")
     return value
+
+
+def _store(value: Any) -> bool:
+    persistent = STORES.get(value) if isinstance(value, str) else None
+    if persistent is None:
+        raise _invalid("default.dsl.store", value, " or ".join(STORES))
+    return persistent
+
+
+def _directory(value: Any) -> Path | None:
+    if value is None or isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or not value:
+        raise _invalid("state.dir", value, "the path of a directory")
+    return Path(value)
 
 
 def _number(key: str, value: Any, least: int) -> int:

@@ -4,7 +4,9 @@ StreamsError
 ├── TopologyError            a topology that cannot be built
 ├── SerializationError       a key or a value that its serde cannot convert
 ├── ProcessorStateError      a state store that cannot be opened, read or written
-└── InvalidStateStoreError   a query to a store that does not exist or is closed
+├── InvalidStateStoreError   a query to a store that does not exist or is closed
+├── DirectoryLockedError     a state directory that another instance or thread uses
+└── TaskCorruptedError       the state of a task cannot be continued: it is restored from the changelogs
 """
 
 from __future__ import annotations
@@ -28,3 +30,15 @@ class ProcessorStateError(StreamsError):
 
 class InvalidStateStoreError(StreamsError):
     """A queried state store does not exist, has another type, or is closed."""
+
+
+class DirectoryLockedError(StreamsError):
+    """Another process, or another thread of this process, has locked a state directory."""
+
+
+class TaskCorruptedError(StreamsError):
+    """The state of a task does not fit its changelogs, or is damaged. It is deleted and restored."""
+
+    def __init__(self, message: str, task_id: str) -> None:
+        super().__init__(message)
+        self.task_id = task_id

@@ -22,6 +22,7 @@ OF_EXTRAS = {
     "pyarrow",
     "pyspark",
     "rich",
+    "rocksdict",
     "shtab",
 }
 #: Other modules that import in functions, and why. This list may only shrink.

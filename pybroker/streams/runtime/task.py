@@ -11,7 +11,7 @@ from typing import Any
 
 from pybroker.client.java.hash_order import in_hash_order
 from pybroker.streams.config import StreamsConfig
-from pybroker.streams.errors import StreamsError
+from pybroker.streams.errors import StreamsError, TaskCorruptedError
 from pybroker.streams.processor import PunctuationType
 from pybroker.streams.records import Headers, Record, RecordContext
 from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
@@ -20,6 +20,7 @@ from pybroker.streams.runtime.punctuation import PunctuationQueue, Schedule
 from pybroker.streams.runtime.record_queue import PartitionGroup, RawRecord, RecordQueue
 from pybroker.streams.serdes import AnySerde
 from pybroker.streams.state.cache import Cache
+from pybroker.streams.state.rocks import check_installed
 from pybroker.streams.state.store import StateStore, StoreContext
 from pybroker.streams.timestamps import ConsumedRecord
 from pybroker.streams.topology.nodes import ProcessorNode, SinkNode, SourceNode
@@ -100,6 +101,7 @@ class Task(StoreContext):
             connected = self.topology.stores.get(name) or self.topology.global_stores.get(name)
             if connected is not None:
                 builder = connected.builder
+                builder = builder.with_default_persistence(self._config.persistent_stores)
                 self.stores[name] = (builder if self._cache is not None else builder.with_caching(False)).build()
 
     def decorated(self, topic: str) -> str:
@@ -107,9 +109,35 @@ class Task(StoreContext):
         return f"{self.application_id}-{topic}" if topic in self.topology.internal_topics else topic
 
     def start(self) -> None:
-        """Open the stores and initialise the processors."""
-        for store in self.stores.values():
-            store.init(self)
+        """Open the stores and initialise the processors. A failure closes the stores."""
+        self.open_stores()
+        try:
+            self.init_processors()
+        except BaseException:
+            self.close_stores()
+            raise
+
+    def open_stores(self) -> None:
+        """Open the stores. A runner restores them before it initialises the processors. A failure closes all of them.
+
+        Raises:
+            StreamsError: a store is persistent, and RocksDB is not installed.
+            TaskCorruptedError: the database of a store is damaged.
+            ProcessorStateError: a store cannot be opened.
+        """
+        if self.state_directory is not None:
+            stores = self.stores.values()
+            check_installed(store.name for store in stores if store.maps is not None and store.maps.wants_persistence)
+        try:
+            for store in self.stores.values():
+                store.init(self)
+        except BaseException:
+            # An open database would stay locked for the next try.
+            self.close_stores()
+            raise
+
+    def init_processors(self) -> None:
+        """Initialise the processors, in the order of the topology."""
         for running in self._processors:
             running.processor.init(running.context)
 
@@ -118,12 +146,31 @@ class Task(StoreContext):
         for store in self.stores.values():
             store.flush()
 
+    def commit_stores(self, changelog_offsets: Mapping[str, int]) -> None:
+        """Commit each store with the first offset of its changelog that it does not contain.
+
+        Caches must be flushed, and the changelog records be acknowledged. A store without an offset keeps its last one.
+        """
+        for name, store in self.stores.items():
+            store.commit(changelog_offsets.get(name))
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """The approximate memory of uncommitted changes of all stores, in bytes."""
+        return sum(store.uncommitted_bytes for store in self.stores.values())
+
     def close(self) -> None:
         """Close processors and stores. Nothing is committed."""
         for running in self._processors:
             running.processor.close()
+        self.close_stores()
+
+    def close_stores(self) -> None:
+        """Close all stores, also one that is open in part because its start failed. Nothing is committed."""
         for store in self.stores.values():
             store.close()
+            if store.maps is not None:
+                store.maps.close()
 
     def deserializer(self, node: SourceNode) -> Callable[[RawRecord], ConsumedRecord]:
         """Return the function that deserializes the records of a source."""
@@ -231,10 +278,13 @@ class Task(StoreContext):
 
         Raises:
             StreamsError: an operator fails. The message has the position of the record.
+            TaskCorruptedError: the database of a store is damaged.
         """
         self._record_context = RecordContext(timestamp, record.offset, record.partition, record.topic, record.headers)
         try:
             self.sources[source].forward(Record(record.key, record.value, timestamp, record.headers))
+        except TaskCorruptedError:
+            raise
         except Exception as error:
             raise StreamsError(
                 f"task {self.task_id} failed at record {record.topic}-{record.partition} offset {record.offset} of "
@@ -328,6 +378,8 @@ class StreamTask(Task):
             self._record_context = RecordContext(now, -1, -1, None)
             try:
                 schedule.callback(now)
+            except TaskCorruptedError:
+                raise
             except Exception as error:
                 raise StreamsError(
                     f"task {self.task_id} failed in a punctuator of node {schedule.node}: {error}"

@@ -10,7 +10,7 @@ import msgspec
 from pybroker.streams.errors import TopologyError
 from pybroker.streams.serdes import AnySerde
 from pybroker.streams.state import construction
-from pybroker.streams.state.spec import UNCACHED_KINDS, WINDOWED_KINDS, StoreKind, StoreSpec
+from pybroker.streams.state.spec import BUFFER_KINDS, UNCACHED_KINDS, WINDOWED_KINDS, StoreKind, StoreSpec
 from pybroker.streams.state.store import StateStore
 
 LEAST_SEGMENT_INTERVAL_MS = 60_000
@@ -23,8 +23,6 @@ class StoreBuilder:
     A builder does not change, except that the optimiser of topologies can disable its changelog. The `with_*` methods
     return changed copies.
     """
-
-    persistent = False
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
@@ -53,6 +51,11 @@ class StoreBuilder:
     def logging(self) -> bool:
         """Whether the store has a changelog."""
         return self.spec.logging
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a task with a directory keeps the store in RocksDB. Buffers are always in memory."""
+        return self.spec.persistent is not False and self.spec.kind not in BUFFER_KINDS
 
     @property
     def log_config(self) -> dict[str, str]:
@@ -103,6 +106,14 @@ class StoreBuilder:
         if caching and self.is_versioned:
             raise TopologyError(f"store {self.name!r} cannot have a cache: it is versioned")
         return self._changed(caching=caching and self.spec.kind not in UNCACHED_KINDS)
+
+    def with_persistence(self, persistent: bool) -> StoreBuilder:
+        """Return this builder of a store in RocksDB, or in memory."""
+        return self._changed(persistent=persistent)
+
+    def with_default_persistence(self, persistent: bool) -> StoreBuilder:
+        """Return this builder with the default of the application, if nothing else was chosen."""
+        return self if self.spec.persistent is not None else self._changed(persistent=persistent)
 
     def with_logging(self, logging: bool, config: Mapping[str, str] | None = None) -> StoreBuilder:
         """Return this builder with a changelog and the configuration of its topic, or without a changelog."""
@@ -159,6 +170,16 @@ def key_value_store(name: str, key_serde: AnySerde = None, value_serde: AnySerde
 def timestamped_key_value_store(name: str, key_serde: AnySerde = None, value_serde: AnySerde = None) -> StoreBuilder:
     """Return the builder of a TimestampedKeyValueStore. `value_serde` is the serde of the value without timestamp."""
     return StoreBuilder(StoreSpec(name, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde))
+
+
+def persistent_key_value_store(name: str, key_serde: AnySerde = None, value_serde: AnySerde = None) -> StoreBuilder:
+    """Return the builder of a KeyValueStore in RocksDB (`Stores.persistentKeyValueStore`)."""
+    return key_value_store(name, key_serde, value_serde).with_persistence(True)
+
+
+def in_memory_key_value_store(name: str, key_serde: AnySerde = None, value_serde: AnySerde = None) -> StoreBuilder:
+    """Return the builder of a KeyValueStore in memory (`Stores.inMemoryKeyValueStore`)."""
+    return key_value_store(name, key_serde, value_serde).with_persistence(False)
 
 
 def subscription_store(name: str, key_serde: AnySerde = None, value_serde: AnySerde = None) -> StoreBuilder:
@@ -265,6 +286,40 @@ def timestamped_window_store(
     )
 
 
+def persistent_window_store(
+    name: str,
+    retention_ms: int,
+    window_size_ms: int,
+    key_serde: AnySerde = None,
+    value_serde: AnySerde = None,
+    retain_duplicates: bool = False,
+) -> StoreBuilder:
+    """Return the builder of a WindowStore in RocksDB (`Stores.persistentWindowStore`).
+
+    Raises:
+        TopologyError: a time is negative, or the retention is shorter than the window.
+    """
+    builder = window_store(name, retention_ms, window_size_ms, key_serde, value_serde, retain_duplicates)
+    return builder.with_persistence(True)
+
+
+def in_memory_window_store(
+    name: str,
+    retention_ms: int,
+    window_size_ms: int,
+    key_serde: AnySerde = None,
+    value_serde: AnySerde = None,
+    retain_duplicates: bool = False,
+) -> StoreBuilder:
+    """Return the builder of a WindowStore in memory (`Stores.inMemoryWindowStore`).
+
+    Raises:
+        TopologyError: a time is negative, or the retention is shorter than the window.
+    """
+    builder = window_store(name, retention_ms, window_size_ms, key_serde, value_serde, retain_duplicates)
+    return builder.with_persistence(False)
+
+
 def session_store(
     name: str, retention_ms: int, key_serde: AnySerde = None, value_serde: AnySerde = None
 ) -> StoreBuilder:
@@ -285,6 +340,28 @@ def session_store(
             segment_interval_ms=max(retention_ms // 2, LEAST_SEGMENT_INTERVAL_MS),
         )
     )
+
+
+def persistent_session_store(
+    name: str, retention_ms: int, key_serde: AnySerde = None, value_serde: AnySerde = None
+) -> StoreBuilder:
+    """Return the builder of a SessionStore in RocksDB (`Stores.persistentSessionStore`).
+
+    Raises:
+        TopologyError: the retention is negative.
+    """
+    return session_store(name, retention_ms, key_serde, value_serde).with_persistence(True)
+
+
+def in_memory_session_store(
+    name: str, retention_ms: int, key_serde: AnySerde = None, value_serde: AnySerde = None
+) -> StoreBuilder:
+    """Return the builder of a SessionStore in memory (`Stores.inMemorySessionStore`).
+
+    Raises:
+        TopologyError: the retention is negative.
+    """
+    return session_store(name, retention_ms, key_serde, value_serde).with_persistence(False)
 
 
 def suppress_buffer(name: str, key_serde: AnySerde = None, value_serde: AnySerde = None) -> StoreBuilder:

@@ -10,17 +10,12 @@ from pybroker.streams.records import Change, Headers, Record, ValueAndTimestamp
 from pybroker.streams.serdes import AnySerde, Serde
 from pybroker.streams.state.cache import FlushListener
 from pybroker.streams.state.key_value_bytes import KeyValueBytes
+from pybroker.streams.state.ordered_map import increment
 from pybroker.streams.state.store import StateStore, StoreContext
 from pybroker.streams.state.values import resolve, timestamped
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-def increment(prefix: bytes) -> bytes | None:
-    """Return the smallest bytes larger than all bytes with this prefix; None if there are none."""
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 class KeyValueStore(StateStore, Generic[K, V]):
@@ -103,7 +98,7 @@ class KeyValueStore(StateStore, Generic[K, V]):
 
     @property
     def approximate_num_entries(self) -> int:
-        """The number of entries, without those that only the cache contains."""
+        """The number of entries, without those that only the cache contains. RocksDB estimates it."""
         self._check()
         return self._inner.approximate_num_entries
 

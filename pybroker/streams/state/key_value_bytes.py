@@ -1,4 +1,4 @@
-"""Key-value stores of bytes: in memory, and the layers that log changes and cache entries."""
+"""Key-value stores of bytes: the data, and the layers that log changes and cache entries."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pybroker.streams.records import Headers
 from pybroker.streams.state.cache import BytesListener, merge_cached
 from pybroker.streams.state.caching import CachingLayer, current_context
-from pybroker.streams.state.sorted_map import SortedMap
 from pybroker.streams.state.store import StoreContext
+from pybroker.streams.state.store_maps import ENTRIES, StoreMaps
 from pybroker.streams.state.values import LONG
 
 
@@ -54,12 +54,18 @@ class KeyValueBytes(abc.ABC):
         """Flush the cache and release the data."""
 
 
-class InMemoryKeyValueBytes(KeyValueBytes):
-    """The data of a key-value store, in memory."""
+class StoredKeyValueBytes(KeyValueBytes):
+    """The data of a key-value store, in one ordered map."""
 
-    def __init__(self, timestamped: bool) -> None:
-        self._entries: SortedMap[bytes] = SortedMap()
+    def __init__(self, maps: StoreMaps, timestamped: bool) -> None:
+        self._maps = maps
+        self._entries = maps.map(ENTRIES)
         self._timestamped = timestamped
+
+    def init(self, context: StoreContext) -> None:
+        """Open the data."""
+        self._maps.open(context.state_directory)
+        self._entries = self._maps.map(ENTRIES)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, or None."""
@@ -81,7 +87,7 @@ class InMemoryKeyValueBytes(KeyValueBytes):
     @property
     def approximate_num_entries(self) -> int:
         """The number of entries."""
-        return len(self._entries)
+        return self._entries.approximate_size
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:  # noqa: ARG002 - the layer has no cache or no headers
         """Apply a record of the changelog. The value of a timestamped store gets the timestamp of the record."""
@@ -89,7 +95,9 @@ class InMemoryKeyValueBytes(KeyValueBytes):
 
     def close(self) -> None:
         """Release the data."""
-        self._entries.clear()
+        if not self._maps.persistent:
+            self._entries.clear()
+        self._maps.close()
 
 
 class KeyValueLayer(KeyValueBytes):

@@ -1,4 +1,4 @@
-"""Session stores of bytes: in memory, and the layers that log changes and cache entries.
+"""Session stores of bytes: the data, and the layers that log changes and cache entries.
 
 Iteration, expiry and retention follow Kafka's RocksDB stores (`RocksDBSessionStore`, `RocksDBTimeOrderedSessionStore`).
 """
@@ -15,8 +15,8 @@ from pybroker.streams.records import Headers
 from pybroker.streams.state.cache import BytesListener, CacheEntry, merge_cached
 from pybroker.streams.state.caching import CachingLayer, current_context
 from pybroker.streams.state.segments import Segments
-from pybroker.streams.state.sorted_map import SortedMap
 from pybroker.streams.state.store import StoreContext
+from pybroker.streams.state.store_maps import ENTRIES, SECOND_INDEX, StoreMaps
 from pybroker.streams.state.values import LONG
 from pybroker.streams.windows import MAX_TIMESTAMP
 
@@ -110,27 +110,35 @@ class SessionBytes(abc.ABC):
         """Flush the cache and release the data."""
 
 
-class InMemorySessionBytes(SessionBytes):
-    """The data of a session store, in segments in memory.
+class StoredSessionBytes(SessionBytes):
+    """The data of a session store, in segments.
 
     A session is readable while its end is later than the largest end minus the retention (strict retention). Only
     `scan_ends` reads older sessions of live segments. The store keeps an index by time if it is in time order.
     """
 
-    def __init__(self, retention_ms: int, segment_interval_ms: int, time_ordered: bool = False) -> None:
+    def __init__(
+        self, maps: StoreMaps, retention_ms: int, segment_interval_ms: int, time_ordered: bool = False
+    ) -> None:
+        self._maps = maps
         self._retention_ms = retention_ms
-        self._segments: Segments[SortedMap[bytes]] = Segments(retention_ms, segment_interval_ms, SortedMap)
-        self._by_time: Segments[SortedMap[bytes]] | None = (
-            Segments(retention_ms, segment_interval_ms, SortedMap) if time_ordered else None
-        )
-        self._stream_time = -1
+        self._segments = Segments(maps, ENTRIES, retention_ms, segment_interval_ms)
+        self._by_time = Segments(maps, SECOND_INDEX, retention_ms, segment_interval_ms) if time_ordered else None
+        self._numbers = maps.numbers
+
+    def init(self, context: StoreContext) -> None:
+        """Open the data."""
+        self._maps.open(context.state_directory)
+        self._segments.open()
+        if self._by_time is not None:
+            self._by_time.open()
 
     def put(self, session: bytes, value: bytes | None) -> None:
         """Set the value of a session, or delete it if the value is None."""
         end = session_end(session)
-        self._stream_time = max(self._stream_time, end)
+        self._numbers.stream_time = stream_time = max(self._numbers.stream_time, end)
         for segments, key in self._places(session):
-            segment = segments.create_if_live(segments.number(end), self._stream_time)
+            segment = segments.create_if_live(segments.number(end), stream_time)
             if segment is None:
                 return
             if value is None:
@@ -182,14 +190,15 @@ class InMemorySessionBytes(SessionBytes):
 
     def close(self) -> None:
         """Release the data."""
-        self._segments.clear()
+        self._segments.close()
         if self._by_time is not None:
-            self._by_time.clear()
+            self._by_time.close()
+        self._maps.close()
 
     def _oldest(self) -> int:
-        return self._stream_time - self._retention_ms + 1
+        return self._numbers.stream_time - self._retention_ms + 1
 
-    def _places(self, session: bytes) -> list[tuple[Segments[SortedMap[bytes]], bytes]]:
+    def _places(self, session: bytes) -> list[tuple[Segments, bytes]]:
         places = [(self._segments, session)]
         if self._by_time is not None:
             places.append((self._by_time, session[-16:] + session[:-16]))

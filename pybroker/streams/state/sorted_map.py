@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -27,6 +27,11 @@ class SortedMap(Generic[V]):
 
     def __len__(self) -> int:
         """Return the number of keys."""
+        return len(self._values)
+
+    @property
+    def approximate_size(self) -> int:
+        """The number of keys."""
         return len(self._values)
 
     def get(self, key: bytes) -> V | None:
@@ -71,6 +76,10 @@ class SortedMap(Generic[V]):
             return self._keys[start:]
         end = bisect_right(self._keys, upper) if include_upper else bisect_left(self._keys, upper)
         return self._keys[start:end]
+
+    def items(self) -> Iterable[tuple[bytes, V]]:
+        """Return the keys and values, in no order."""
+        return self._values.items()
 
     def range(
         self, lower: bytes | None, upper: bytes | None, forward: bool = True, include_upper: bool = True

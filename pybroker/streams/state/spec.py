@@ -25,6 +25,8 @@ class StoreKind(Enum):
 
 
 WINDOWED_KINDS = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION})
+BUFFER_KINDS = frozenset({StoreKind.SUPPRESS_BUFFER, StoreKind.JOIN_BUFFER})
+"""Stores in memory, which the changelog restores."""
 UNCACHED_KINDS = frozenset({StoreKind.SUPPRESS_BUFFER, StoreKind.JOIN_BUFFER, StoreKind.OUTER_JOIN})
 
 
@@ -34,6 +36,7 @@ class StoreSpec(msgspec.Struct, frozen=True):
     `retention_ms` of a session store and of a window store limit how long a window is readable. A window store with
     `time_ordered` iterates by window start first; otherwise it iterates by key first within a segment. The changelog of
     a store with `logs_headers` has the headers of the record that is processed; other changelogs have none.
+    `persistent` is None for the default of the application (`default.dsl.store`). Buffers are always in memory.
     """
 
     name: str
@@ -52,3 +55,16 @@ class StoreSpec(msgspec.Struct, frozen=True):
     retains_duplicates: bool = False
     time_ordered: bool = False
     logs_headers: bool = False
+    persistent: bool | None = None
+
+    @property
+    def layout(self) -> str:
+        """The type of the store, and what else the keys of its database depend on."""
+        parts = [self.kind.value]
+        if self.segment_interval_ms is not None:
+            parts.append(f"segments of {self.segment_interval_ms} ms")
+        if self.retains_duplicates:
+            parts.append("duplicates")
+        if self.time_ordered:
+            parts.append("time order")
+        return ", ".join(parts)

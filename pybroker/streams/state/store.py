@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+from pathlib import Path
 from typing import Any
 
 from pybroker.streams.records import Headers, RecordContext
 from pybroker.streams.serdes import Serde
 from pybroker.streams.state.cache import Cache
+from pybroker.streams.state.store_maps import StoreMaps
 
 
 class StoreContext(abc.ABC):
@@ -16,6 +18,8 @@ class StoreContext(abc.ABC):
     application_id: str
     default_key_serde: Serde[Any] | None
     default_value_serde: Serde[Any] | None
+    state_directory: Path | None = None
+    """The directory of the task, for the databases of persistent stores; None keeps all stores in memory."""
 
     @property
     @abc.abstractmethod
@@ -59,9 +63,43 @@ class StateStore(abc.ABC):
     """A store of one task. It owns its data from `init` to `close`."""
 
     name: str
-    persistent: bool = False
-    """Whether the data survives a restart of the process without the changelog."""
     is_open: bool = False
+    maps: StoreMaps | None = None
+    """The data of the store; None for a buffer and for a store of a program, which keep their data themselves."""
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the data survives a restart of the process without the changelog. It is known after `init`."""
+        return self.maps is not None and self.maps.persistent
+
+    @property
+    def committed_offset(self) -> int | None:
+        """The changelog offset of the last commit; None for a new store and for a store in memory.
+
+        The runner restores the changelog from this offset on. It is the offset that `commit` received.
+        """
+        return None if self.maps is None else self.maps.committed_offset
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """The approximate memory of changes since the last commit, in bytes; 0 for a store in memory."""
+        return 0 if self.maps is None else self.maps.uncommitted_bytes
+
+    def commit(self, changelog_offset: int | None) -> None:
+        """Write all changes since the last commit and the changelog offset to the database, as one unit.
+
+        A store in memory does nothing. The cache of the store is not flushed: call `flush` before.
+
+        Args:
+            changelog_offset: the first offset of the changelog that the store does not contain; None keeps the offset
+                of the last commit, for example of a store without a changelog.
+
+        Raises:
+            ProcessorStateError: the database cannot be written.
+            TaskCorruptedError: the database is damaged.
+        """
+        if self.maps is not None:
+            self.maps.commit(changelog_offset)
 
     @abc.abstractmethod
     def init(self, context: StoreContext) -> None:
@@ -76,7 +114,7 @@ class StateStore(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Flush the cache and release the data."""
+        """Flush the cache and release the data. Changes since the last commit are lost in a persistent store."""
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers = ()) -> None:
         """Apply one record of the changelog. Nothing is logged and no listener is called.

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from operator import itemgetter
 
 Version = tuple[int, bytes | None]
 """When a version starts to be valid, in milliseconds, and its value; None for a tombstone."""
+
+
+NO_VALUE = -1
+"""The length of a tombstone."""
+TIME_AND_LENGTH = struct.Struct(">qi")
+TIME = struct.Struct(">q")
 
 
 class SegmentVersions:
@@ -24,6 +31,30 @@ class SegmentVersions:
         """The versions, by ascending timestamp."""
         self.next_timestamp = next_timestamp
         """When the last version stops being valid, in milliseconds."""
+
+    def to_bytes(self) -> bytes:
+        """Return the 8-byte next timestamp, then the 8-byte timestamp, 4-byte length and bytes of each version.
+
+        The length of a tombstone is -1. Kafka's order is the reverse; only the changelog is a common format.
+        """
+        parts = [TIME.pack(self.next_timestamp)]
+        for timestamp, value in self.versions:
+            parts.append(TIME_AND_LENGTH.pack(timestamp, NO_VALUE if value is None else len(value)))
+            if value is not None:
+                parts.append(value)
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SegmentVersions:
+        """Return the versions of their bytes."""
+        versions: list[Version] = []
+        at = TIME.size
+        while at < len(data):
+            timestamp, length = TIME_AND_LENGTH.unpack_from(data, at)
+            at += TIME_AND_LENGTH.size
+            versions.append((timestamp, None if length == NO_VALUE else data[at : at + length]))
+            at += max(length, 0)
+        return cls(versions, TIME.unpack_from(data)[0])
 
     @property
     def least_timestamp(self) -> int:

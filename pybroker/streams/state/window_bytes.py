@@ -1,4 +1,4 @@
-"""Window stores of bytes: in memory, and the layers that log changes and cache entries.
+"""Window stores of bytes: the data, and the layers that log changes and cache entries.
 
 Iteration, expiry and retention follow Kafka's RocksDB stores (`RocksDBWindowStore`, and `RocksDBTimeOrderedWindowStore`
 for stores in time order), because the DSL uses those by default. Kafka's in-memory store iterates by time first.
@@ -17,8 +17,8 @@ from pybroker.streams.state.cache import BytesListener, CacheEntry, merge_cached
 from pybroker.streams.state.caching import CachingLayer
 from pybroker.streams.state.key_value_bytes import log_value
 from pybroker.streams.state.segments import Segments
-from pybroker.streams.state.sorted_map import SortedMap
 from pybroker.streams.state.store import StoreContext
+from pybroker.streams.state.store_maps import ENTRIES, StoreMaps
 from pybroker.streams.state.values import INT, LONG
 from pybroker.streams.windows import MAX_TIMESTAMP
 
@@ -101,37 +101,40 @@ class WindowBytes(abc.ABC):
         """Flush the cache and release the data."""
 
 
-class InMemoryWindowBytes(WindowBytes):
-    """The data of a window store, in segments in memory.
+class StoredWindowBytes(WindowBytes):
+    """The data of a window store, in segments.
 
     A window is readable while its start is later than the largest start minus the retention (strict retention). A
     store in time order also reads the window that starts exactly one retention earlier. Writes to a live segment
     succeed even if the window is not readable any more.
     """
 
-    def __init__(self, layout: WindowLayout) -> None:
+    def __init__(self, maps: StoreMaps, layout: WindowLayout) -> None:
+        self._maps = maps
         self._layout = layout
         self._time_ordered = layout.time_ordered
-        self._segments: Segments[SortedMap[bytes]] = Segments(
-            layout.retention_ms, layout.segment_interval_ms, SortedMap
-        )
-        self._stream_time = -1
-        self._number = 0
+        self._segments = Segments(maps, ENTRIES, layout.retention_ms, layout.segment_interval_ms)
+        self._numbers = maps.numbers
+
+    def init(self, context: StoreContext) -> None:
+        """Open the data."""
+        self._maps.open(context.state_directory)
+        self._segments.open()
 
     def put(self, key: bytes, value: bytes | None, start: int) -> None:
         """Set the value of a window. With duplicates each put adds a row, and a delete does nothing."""
         if self._layout.retains_duplicates:
             if value is None:
                 return
-            self._number = (self._number + 1) & LAST_NUMBER
-        self._write(key, start, self._number, value)
+            self._numbers.sequence = (self._numbers.sequence + 1) & LAST_NUMBER
+        self._write(key, start, self._numbers.sequence, value)
 
     def fetch(self, key: bytes, start: int) -> bytes | None:
         """Return the value of a window, or None. With duplicates only the row of the last put can be found."""
         if start < self._oldest():
             return None
         segment = self._segments.find(start)
-        return segment.get(self._pack(key, start, self._number)) if segment is not None else None
+        return segment.get(self._pack(key, start, self._numbers.sequence)) if segment is not None else None
 
     def scan(self, query: WindowQuery) -> Iterator[WindowRow]:
         """Return an iterator over the rows of a query: by segment, and inside a segment by key or by time first."""
@@ -151,19 +154,20 @@ class InMemoryWindowBytes(WindowBytes):
         start, number = START_AND_NUMBER.unpack_from(key, len(key) - 12)
         if value is not None and self._layout.timestamped:
             value = LONG.pack(timestamp) + value
-        self._number = max(self._number, number)
+        self._numbers.sequence = max(self._numbers.sequence, number)
         self._write(key[:-12], start, number, value)
 
     def close(self) -> None:
         """Release the data."""
-        self._segments.clear()
+        self._segments.close()
+        self._maps.close()
 
     def _oldest(self) -> int:
-        return self._stream_time - self._layout.retention_ms + (0 if self._time_ordered else 1)
+        return self._numbers.stream_time - self._layout.retention_ms + (0 if self._time_ordered else 1)
 
     def _write(self, key: bytes, start: int, number: int, value: bytes | None) -> None:
-        self._stream_time = max(self._stream_time, start)
-        segment = self._segments.create_if_live(self._segments.number(start), self._stream_time)
+        self._numbers.stream_time = stream_time = max(self._numbers.stream_time, start)
+        segment = self._segments.create_if_live(self._segments.number(start), stream_time)
         if segment is None:
             return
         if value is None:
@@ -226,16 +230,18 @@ class WindowLayer(WindowBytes):
 
 
 class LoggedWindowBytes(WindowLayer):
-    """Appends each update to the changelog (`ChangeLoggingWindowBytesStore` and its timestamped variant)."""
+    """Appends each update to the changelog (`ChangeLoggingWindowBytesStore` and its timestamped variant).
 
-    def __init__(self, inner: WindowBytes, name: str, layout: WindowLayout, logs_headers: bool) -> None:
+    Kafka counts the sequence numbers of the changelog here too, and counts a delete that the store below skips.
+    """
+
+    def __init__(self, inner: WindowBytes, maps: StoreMaps, layout: WindowLayout, logs_headers: bool) -> None:
         super().__init__(inner)
-        self._name = name
+        self._name = maps.name
         self._layout = layout
         self._logs_headers = logs_headers
         self._context: StoreContext | None = None
-        # Kafka counts here too, and counts a delete that the store below skips.
-        self._number = 0
+        self._numbers = maps.numbers
 
     def init(self, context: StoreContext) -> None:
         """Open the store below."""
@@ -246,13 +252,14 @@ class LoggedWindowBytes(WindowLayer):
         """Set the value of a window and log it."""
         self.inner.put(key, value, start)
         if self._layout.retains_duplicates:
-            self._number = (self._number + 1) & LAST_NUMBER
-        entry = window_key(key, start, self._number), value
+            self._numbers.logged_sequence = (self._numbers.logged_sequence + 1) & LAST_NUMBER
+        entry = window_key(key, start, self._numbers.logged_sequence), value
         log_value(self._context, self._name, entry, self._layout.timestamped, self._logs_headers)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:
         """Apply a record of the changelog. Sequence numbers continue after the largest restored number."""
-        self._number = max(self._number, INT.unpack_from(key, len(key) - 4)[0])
+        number = INT.unpack_from(key, len(key) - 4)[0]
+        self._numbers.logged_sequence = max(self._numbers.logged_sequence, number)
         super().restore(key, value, timestamp, headers)
 
 

@@ -8,7 +8,7 @@ from pybroker.streams import serdes
 from pybroker.streams.errors import InvalidStateStoreError, ProcessorStateError, TopologyError
 from pybroker.streams.records import ValueAndTimestamp
 from pybroker.streams.state import builders
-from pybroker.streams.state.key_value import KeyValueStore, TimestampedKeyValueStore, increment
+from pybroker.streams.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from tests.support.store_context import RecordingContext, replay
 
 
@@ -35,11 +35,6 @@ def test_prefix_scan_returns_keys_with_the_prefix_only(caching: bool) -> None:
     store = plain(RecordingContext(10_000), caching)
     store.put_all([("a", "1"), ("ab", "2"), ("ac", "3"), ("b", "4")])
     assert list(store.prefix_scan("a", serdes.STRING)) == [("a", "1"), ("ab", "2"), ("ac", "3")]
-
-
-def test_increment_of_only_255_has_no_upper_bound() -> None:
-    assert increment(b"a\xff") == b"b"
-    assert increment(b"\xff\xff") is None
 
 
 def test_put_delete_and_put_if_absent_return_previous_values() -> None:
