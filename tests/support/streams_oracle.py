@@ -66,15 +66,21 @@ def check_description(oracle: JavaOracle, topology: Sequence[Step], config: dict
 
 
 def check_outputs(
-    oracle: JavaOracle, topology: Sequence[Step], config: dict[str, str], inputs: Iterable[Step]
+    oracle: JavaOracle,
+    topology: Sequence[Step],
+    config: dict[str, str],
+    inputs: Iterable[Step],
+    state_dir: str | None = None,
 ) -> dict[str, Any]:
     """Assert that Kafka and pybroker produce the same records from the same inputs. Returns what Kafka produces.
 
     All topics are compared, changelogs and repartition topics included, and the contents of named stores.
+    Kafka's stores are in RocksDB always. With a `state_dir` those of pybroker are too.
     """
     inputs, stores = list(inputs), stores_of(topology)
     theirs = oracle.query("run", topology=topology, config=config, inputs=inputs, stores=stores)
-    ours = streams_spec.run(topology, config, inputs, stores)
+    own_config = config if state_dir is None else {**config, "state.dir": state_dir}
+    ours = streams_spec.run(topology, own_config, inputs, stores)
     assert ("error" in theirs) == ("error" in ours), _report(topology, config, theirs, ours)
     if "error" in theirs and "failed_at" not in theirs and "failed_at" not in ours:
         return theirs  # both reject the topology

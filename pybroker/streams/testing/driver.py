@@ -24,6 +24,7 @@ from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
 from pybroker.streams.runtime.record_queue import RawRecord
 from pybroker.streams.runtime.task import StreamTask, Task
 from pybroker.streams.serdes import Serde
+from pybroker.streams.state.directory import GLOBAL_TASK, StateDirectory
 from pybroker.streams.testing.topics import TestInputTopic, TestOutputTopic
 from pybroker.streams.topology.nodes import SourceNode
 from pybroker.streams.topology.topology import Topology
@@ -62,7 +63,8 @@ class TopologyTestDriver:
 
         Args:
             topology: what `StreamsBuilder.build` returns, or a topology of the Processor API.
-            config: settings of the application, with Kafka's keys.
+            config: settings of the application, with Kafka's keys. With `state.dir`, persistent stores are in RocksDB;
+                without it all stores are in memory.
             initial_wall_clock_ms: the time of the driver at the start, in milliseconds since the epoch.
 
         Raises:
@@ -86,6 +88,20 @@ class TopologyTestDriver:
         self._patterns = {
             f"{name} (pattern)": pattern for name, node in sources.items() if (pattern := node.pattern) is not None
         }
+        self._directory = (
+            None if settings.state_dir is None else StateDirectory(settings.state_dir, settings.application_id)
+        )
+        try:
+            self._start()
+        except BaseException:
+            self._global.close_stores()
+            self._remove_directory()
+            raise
+
+    def _start(self) -> None:
+        if self._directory is not None:
+            self._global.state_directory = self._directory.lock(GLOBAL_TASK)
+            self._task.state_directory = self._directory.lock(self._task.task_id)
         self._global.start()
         self._task.start()
 
@@ -172,9 +188,18 @@ class TopologyTestDriver:
         return store
 
     def close(self) -> None:
-        """Close processors and stores. The driver cannot be used any more."""
+        """Close processors and stores, and delete their directory. The driver cannot be used any more."""
         self._task.close()
         self._global.close()
+        self._remove_directory()
+
+    def _remove_directory(self) -> None:
+        if self._directory is not None:
+            self._directory.unlock(self._task.task_id)
+            self._directory.unlock(GLOBAL_TASK)
+            self._directory.clean()
+            self._directory.close()
+            self._directory = None
 
     def _queue(self, topic: str) -> str | None:
         """Return the name of the queue of a topic, if the task reads it."""
@@ -202,6 +227,7 @@ class TopologyTestDriver:
             self._task.punctuate(PunctuationType.STREAM_TIME)
             self._task.flush_caches()
             self._collect()
+            self._task.commit_stores({})
 
     def _collect(self) -> None:
         """Keep the records that the topology has sent, and pass on those of topics that it reads."""
@@ -222,3 +248,4 @@ class TopologyTestDriver:
         consumed = self._global.deserializer(node)(raw)
         self._global.process_source(node.name, consumed, timestamp)
         self._global.flush_caches()
+        self._global.commit_stores({})

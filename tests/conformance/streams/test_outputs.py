@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,10 +29,12 @@ def oracle() -> Iterator[JavaOracle]:
         yield running
 
 
-def check_topology(oracle: JavaOracle, name: str, topology: list[Step], config: dict[str, str]) -> None:
+def check_topology(
+    oracle: JavaOracle, name: str, topology: list[Step], config: dict[str, str], state_dir: str | None = None
+) -> None:
     """Compare a topology over records that its name seeds."""
     inputs = random_inputs(random.Random(name), topics_of(topology))
-    theirs = streams_oracle.check_outputs(oracle, topology, config, inputs)
+    theirs = streams_oracle.check_outputs(oracle, topology, config, inputs, state_dir)
     # A buffer that is full stops the run of both at the same input.
     assert "error" not in theirs or "failed_at" in theirs, f"{name}: Kafka rejects it: {theirs.get('message')}"
 
@@ -46,6 +49,15 @@ def test_each_operation_produces_what_kafka_produces(oracle: JavaOracle, name: s
 def test_pairs_of_operations_produce_what_kafka_produces(oracle: JavaOracle, config: dict[str, str]) -> None:
     for name, topology in PAIRED.items():
         check_topology(oracle, name, topology, config)
+
+
+@pytest.mark.parametrize("config", CACHES.values(), ids=CACHES)
+def test_persistent_stores_produce_what_kafka_produces(
+    oracle: JavaOracle, config: dict[str, str], tmp_path: Path
+) -> None:
+    for name, topology in ALONE.items():
+        check_topology(oracle, name, topology, config, str(tmp_path))
+    assert list((tmp_path / "oracle").iterdir()), "the stores were in this directory"
 
 
 def test_optimized_topologies_produce_what_kafka_produces(oracle: JavaOracle) -> None:

@@ -205,3 +205,50 @@ def test_streams_and_tables_are_written_as_text(tmp_path: Path) -> None:
         "[cities]: jetty , null",
         "[cities]: jetty , 上海",
     ]
+
+
+def counting() -> Topology:
+    builder = StreamsBuilder()
+    words = builder.stream("words", key_serde=STRING, value_serde=STRING)
+    words.group_by_key(key_serde=STRING, value_serde=STRING).count(store="counts")
+    return builder.build()
+
+
+def test_state_dir_keeps_persistent_stores_in_rocksdb_until_close(tmp_path: Path) -> None:
+    with TopologyTestDriver(counting(), {**TEXT, "state.dir": str(tmp_path), "application.id": "app"}) as driver:
+        words = driver.create_input_topic("words", STRING, STRING)
+        for _ in range(3):
+            words.pipe_input("k", "v")
+        store = driver.state_store("counts")
+        assert (store.get("k").value, store.persistent, store.uncommitted_bytes) == (3, True, 0)
+        assert (tmp_path / "app" / "0_0" / "rocksdb" / "counts" / "CURRENT").exists()
+        with pytest.raises(StreamsError, match="is locked"):
+            TopologyTestDriver(counting(), {**TEXT, "state.dir": str(tmp_path), "application.id": "app"})
+    assert [path.name for path in (tmp_path / "app").iterdir() if path.is_dir()] == []
+
+
+def test_default_dsl_store_in_memory_uses_no_database(tmp_path: Path) -> None:
+    config = {**TEXT, "state.dir": tmp_path, "default.dsl.store": "in_memory"}
+    with TopologyTestDriver(counting(), config) as driver:
+        driver.create_input_topic("words", STRING, STRING).pipe_input("k", "v")
+        assert not driver.state_store("counts").persistent
+    with pytest.raises(StreamsError, match=r"'default\.dsl\.store': expected rocksDB or in_memory"):
+        TopologyTestDriver(counting(), {**TEXT, "default.dsl.store": "heap"})
+    with pytest.raises(StreamsError, match=r"invalid value 5 for 'state\.dir'"):
+        TopologyTestDriver(counting(), {**TEXT, "state.dir": 5})
+
+
+def test_start_that_fails_releases_the_state_directory(tmp_path: Path) -> None:
+    class Failing(Processor[str, str]):
+        def init(self, context: ProcessorContext) -> None:
+            raise StreamsError("no")
+
+        def process(self, record: Record[str, str]) -> None:
+            raise NotImplementedError
+
+    config = {**TEXT, "state.dir": str(tmp_path), "application.id": "app"}
+    builder = StreamsBuilder()
+    builder.stream("words").process(Failing)
+    with pytest.raises(StreamsError, match="no"):
+        TopologyTestDriver(builder.build(), config)
+    TopologyTestDriver(counting(), config).close()
