@@ -33,7 +33,7 @@ from pybroker.client.consuming.subscription_state import SubscriptionState
 from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.consuming.truncation import check_positions
 from pybroker.client.drivers.classic import ClassicDriver
-from pybroker.client.drivers.driver import Identity, MembershipDriver
+from pybroker.client.drivers.driver import Identity, MakeDriver, MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
 from pybroker.client.errors import (
     ClientError,
@@ -72,8 +72,12 @@ class AsyncConsumer(
         key_deserializer: Deserializer[Key] | None = None,
         value_deserializer: Deserializer[Value] | None = None,
         invoke: Invoke | None = None,
+        make_driver: MakeDriver | None = None,
     ) -> None:
-        """`invoke` is that of `Consumer`: it runs the rebalance listener in the program's thread."""
+        """`invoke` is that of `Consumer`: it runs the rebalance listener in the program's thread.
+
+        `make_driver` replaces the membership driver of `group.protocol`: a streams thread has a driver of its own.
+        """
         self.settings = ConsumerSettings.of_client(bootstrap_servers, properties)
         self._assignors: list[Assignor] = make_assignors((properties or {}).get(_STRATEGY) or _DEFAULT_STRATEGY)
         self.native: native.Fetcher = make_native(self.settings)
@@ -84,6 +88,7 @@ class AsyncConsumer(
         self._sensors = GroupSensors(self.settings)
         self._commits = Commits(self._cluster, self.settings, self._notify, self._sensors)
         self._driver: MembershipDriver | None = None
+        self._given_driver = make_driver
         self._invoke = invoke or invoke_directly
         self._calls = TaskCalls("AsyncConsumer" if invoke is None else "Consumer", is_exclusive=invoke is None)
         self._listener = RebalanceListener()
@@ -137,6 +142,8 @@ class AsyncConsumer(
         self._resubscribe("the subscription has changed")
 
     def _make_driver(self) -> MembershipDriver:
+        if self._given_driver is not None:
+            return self._given_driver(self._cluster, self.settings, self._topics, self._notify)
         if self.settings.group_protocol == "consumer":
             return ModernDriver(self._cluster, self.settings, self._topics, self._notify)
         return ClassicDriver(self._cluster, self.settings, self._topics, self._notify, self._assignors)

@@ -28,7 +28,7 @@ from pybroker.client.consuming.deserializers import Deserializer, Key, Value
 from pybroker.client.consuming.fetcher import Record
 from pybroker.client.consuming.listener import RebalanceListener
 from pybroker.client.consuming.record_columns import COLUMNS, RecordColumns
-from pybroker.client.drivers.driver import Identity
+from pybroker.client.drivers.driver import Identity, MakeDriver
 from pybroker.client.errors import ClosedError
 from pybroker.client.metrics import MetricValue
 from pybroker.client.one_caller import FREE_CALLS, ThreadCalls, one_caller
@@ -57,13 +57,16 @@ class Consumer(Closing, Generic[Key, Value]):
         *,
         key_deserializer: Deserializer[Key] | None = None,
         value_deserializer: Deserializer[Value] | None = None,
+        make_driver: MakeDriver | None = None,
     ) -> None:
+        """`make_driver` is that of `AsyncConsumer`."""
         self._async: AsyncConsumer[Key, Value] = AsyncConsumer(
             bootstrap_servers,
             properties,
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
             invoke=self._invoke,
+            make_driver=make_driver,
         )
         self._calls = ThreadCalls("Consumer")
         self._begin_call, self._end_call = self._calls.lock.acquire, self._calls.lock.release

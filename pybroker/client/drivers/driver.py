@@ -187,3 +187,7 @@ class MembershipDriver(ABC):
     async def _back_off(self) -> None:
         self._failures += 1
         await asyncio.sleep(self._backoff.after(self._failures, draw_jitter()))
+
+
+MakeDriver = Callable[[Cluster, ConsumerSettings, TopicWatch, Callable[[], None]], MembershipDriver]
+"""Creates the driver of a consumer: its cluster, settings and topics, and the function that wakes the program."""

@@ -74,27 +74,27 @@ class ModernTrigger(Enum):
 
 
 _S, _T = ModernState, ModernTrigger
-_IN_GROUP = (_S.JOINING, _S.RECONCILING, _S.ACKNOWLEDGING, _S.STABLE)
+IN_GROUP = (_S.JOINING, _S.RECONCILING, _S.ACKNOWLEDGING, _S.STABLE)
 
 TRANSITIONS: dict[tuple[ModernState, ModernTrigger], ModernState] = {
     (_S.UNSUBSCRIBED, _T.WANTS_IN): _S.JOINING,
     (_S.FATAL, _T.WANTS_IN): _S.JOINING,
     (_S.STALE, _T.WANTS_IN): _S.FENCED,
-    **{(state, _T.GOT_TARGET): _S.RECONCILING for state in _IN_GROUP},
+    **{(state, _T.GOT_TARGET): _S.RECONCILING for state in IN_GROUP},
     (_S.JOINING, _T.HAS_TARGET): _S.STABLE,
     (_S.RECONCILING, _T.HAS_TARGET): _S.STABLE,
     (_S.RECONCILING, _T.RECONCILED): _S.ACKNOWLEDGING,
     (_S.ACKNOWLEDGING, _T.ACKNOWLEDGED): _S.STABLE,
-    **{(state, _T.WAS_FENCED): _S.FENCED for state in _IN_GROUP},
+    **{(state, _T.WAS_FENCED): _S.FENCED for state in IN_GROUP},
     (_S.FENCED, _T.GAVE_UP): _S.JOINING,
-    **{(state, _T.STALLED): _S.STALE for state in (*_IN_GROUP, _S.FENCED)},
-    **{(state, _T.LEFT): _S.UNSUBSCRIBED for state in (*_IN_GROUP, _S.FENCED, _S.STALE, _S.FATAL)},
-    **{(state, _T.REFUSED): _S.FATAL for state in (*_IN_GROUP, _S.FENCED)},
+    **{(state, _T.STALLED): _S.STALE for state in (*IN_GROUP, _S.FENCED)},
+    **{(state, _T.LEFT): _S.UNSUBSCRIBED for state in (*IN_GROUP, _S.FENCED, _S.STALE, _S.FATAL)},
+    **{(state, _T.REFUSED): _S.FATAL for state in (*IN_GROUP, _S.FENCED)},
 }
-_TABLE = Transitions("ModernMember", _S.UNSUBSCRIBED, TRANSITIONS)
+STATES = Transitions("ModernMember", _S.UNSUBSCRIBED, TRANSITIONS)
 
-_SEARCH = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-_EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
+SEARCH = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 
 class ModernRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class ModernMembership(msgspec.Struct):
 
     def move(self, trigger: ModernTrigger) -> None:
         """Set the next state. Raises `TransitionError` where the state has no such transition."""
-        self.state = _TABLE.following(self.state, trigger)
+        self.state = STATES.following(self.state, trigger)
 
     def forget(self) -> None:
         """End the membership; the program keeps its partitions."""
@@ -192,12 +192,12 @@ class ModernMember:
     def stalls_at(self) -> float:
         """Return the time at which `has_stalled` becomes true."""
         it = self.membership
-        alive = it.state in (*_IN_GROUP, ModernState.FENCED)
+        alive = it.state in (*IN_GROUP, ModernState.FENCED)
         return it.polled_at + it.rules.max_poll_interval_s if alive else float("inf")
 
     def heartbeat_at(self) -> float:
         """Return when the next heartbeat is due."""
-        return self.membership.due_at if self.membership.state in _IN_GROUP else float("inf")
+        return self.membership.due_at if self.membership.state in IN_GROUP else float("inf")
 
     def build_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """Build a heartbeat: all fields when joining, else those that have changed since the last one."""
@@ -298,7 +298,7 @@ def _heartbeat_lost(it: ModernMembership, _event: HeartbeatLost, now: float) -> 
 
 def _heartbeat_completed(it: ModernMembership, event: HeartbeatCompleted, now: float) -> Remedy:
     response = event.response
-    if it.state not in _IN_GROUP:
+    if it.state not in IN_GROUP:
         return Remedy.NONE
     if response.error_code:
         return _refused(it, response.error_code, now)
@@ -318,18 +318,18 @@ def _heartbeat_completed(it: ModernMembership, event: HeartbeatCompleted, now: f
 
 
 def _commit_refused(it: ModernMembership, event: CommitRefused, _now: float) -> Remedy:
-    if event.code in (*_EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and event.epoch == it.epoch:
+    if event.code in (*EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and event.epoch == it.epoch:
         it.due_at = float("-inf")  # The next heartbeat reports the member's state.
     return Remedy.NONE
 
 
 def _refused(it: ModernMembership, code: int, now: float) -> Remedy:
-    if code in _SEARCH or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    if code in SEARCH or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         it.sent = it.sent_held = None
         it.due_at = now
-        return Remedy.SEARCH if code in _SEARCH else Remedy.WAIT
+        return Remedy.SEARCH if code in SEARCH else Remedy.WAIT
     it.forget()
-    if code in _EXPELLED:
+    if code in EXPELLED:
         it.due_at = now
         it.move(ModernTrigger.WAS_FENCED)
         return Remedy.NONE

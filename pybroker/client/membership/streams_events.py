@@ -1,0 +1,68 @@
+"""Events of a member of a streams group (KIP-1071), beside those of `events`, and the tasks of a member.
+
+Owns the types only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pybroker.client.membership.rebalance_step import RebalanceStep
+from pybroker.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+
+
+class GroupTask(NamedTuple):
+    """A task of a streams group: a subtopology over one partition of each of its topics."""
+
+    subtopology: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTasks:
+    """The tasks of one member, by role."""
+
+    active: frozenset[GroupTask] = frozenset()
+    standby: frozenset[GroupTask] = frozenset()
+    warmup: frozenset[GroupTask] = frozenset()
+
+
+class StreamsJoined(NamedTuple):
+    """The program joins the group."""
+
+
+class TasksReconciled(NamedTuple):
+    """The program has completed a rebalance step."""
+
+    step: RebalanceStep
+    tasks: GroupTasks
+    """The tasks that the step was built from."""
+
+
+class StreamsStalled(NamedTuple):
+    """The program did not poll for max.poll.interval.ms, and the coordinator was notified."""
+
+
+class ShutdownRequested(NamedTuple):
+    """The program requests the shutdown of all members of the group."""
+
+
+class StreamsHeartbeatSent(NamedTuple):
+    """A heartbeat is sent: the coordinator is taken to know its content, unless the request fails."""
+
+    request: StreamsGroupHeartbeatRequest
+
+
+class StreamsHeartbeatLost(NamedTuple):
+    """No response arrived: the next heartbeat contains the tasks of the member again."""
+
+
+class StreamsHeartbeatCompleted(NamedTuple):
+    """A response to a heartbeat of `epoch`."""
+
+    epoch: int
+    response: StreamsGroupHeartbeatResponse
