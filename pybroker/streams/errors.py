@@ -2,11 +2,13 @@
 
 StreamsError
 ├── TopologyError            a topology that cannot be built
+├── MissingSourceTopicError  a source topic does not exist
 ├── SerializationError       a key or a value that its serde cannot convert
 ├── ProcessorStateError      a state store that cannot be opened, read or written
 ├── InvalidStateStoreError   a query to a store that does not exist or is closed
 ├── DirectoryLockedError     a state directory that another instance or thread uses
-└── TaskCorruptedError       the state of a task cannot be continued: it is restored from the changelogs
+├── TaskCorruptedError       the state of a task cannot be continued: it is restored from the changelogs
+└── TaskMigratedError        a task belongs to another member now
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ class StreamsError(Exception):
 
 class TopologyError(StreamsError):
     """A topology is invalid: the message names the node, store or topic, and what is expected."""
+
+
+class MissingSourceTopicError(StreamsError):
+    """A source topic of a running application does not exist."""
 
 
 class SerializationError(StreamsError):
@@ -42,3 +48,7 @@ class TaskCorruptedError(StreamsError):
     def __init__(self, message: str, task_id: str) -> None:
         super().__init__(message)
         self.task_id = task_id
+
+
+class TaskMigratedError(StreamsError):
+    """The member was removed from its group, or its producer was fenced: its tasks belong to others."""

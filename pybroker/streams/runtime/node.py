@@ -47,6 +47,9 @@ class RunningTask(Protocol):
     def dropped(self, node: str, reason: str) -> None:
         """Count and log a skipped record."""
 
+    def skips(self, node: str, record: Record[Any, Any], error: Exception) -> bool:
+        """Return whether the task continues after an error of a node."""
+
     def metadata(self, key: str) -> int | None:
         """Return a number that was stored with a commit."""
 
@@ -66,12 +69,12 @@ class NodeContext(OperatorContext):
         self.emit_interval_ms = task.emit_interval_ms
         self.default_key_serde = task.default_key_serde
         self.default_value_serde = task.default_value_serde
-        self._children: list[Process] = []
+        self._children: list[tuple[str, Process]] = []
         self._by_name: dict[str, Process] = {}
 
     def connect(self, name: str, process: Process) -> None:
         """Add a child."""
-        self._children.append(process)
+        self._children.append((name, process))
         self._by_name[name] = process
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
@@ -84,11 +87,12 @@ class NodeContext(OperatorContext):
                 record.timestamp, before.offset, before.partition, before.topic, record.headers
             )
         try:
-            if child is None:
-                for process in self._children:
+            for name, process in self._children if child is None else ((child, self._child(child)),):
+                try:
                     process(record)
-            else:
-                self._child(child)(record)
+                except Exception as error:
+                    if not task.skips(name, record, error):
+                        raise
         finally:
             task.record_context = before
 

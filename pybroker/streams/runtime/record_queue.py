@@ -42,6 +42,10 @@ class RecordQueue:
         """The next record."""
         self.head_timestamp = -1
         """The extracted timestamp of the next record, in milliseconds."""
+        self.head_raw: RawRecord | None = None
+        """The next record as bytes."""
+        self.taken_raw: RawRecord | None = None
+        """The last record that `poll` returned, as bytes."""
         self.partition_time = -1
         """The largest timestamp that the task has taken from this partition, in milliseconds."""
 
@@ -57,7 +61,7 @@ class RecordQueue:
         """Remove and return the next record and its timestamp."""
         head, timestamp = self.head, self.head_timestamp
         assert head is not None, "an empty queue is not polled"
-        self.head = None
+        self.head, self.taken_raw = None, self.head_raw
         self.partition_time = max(self.partition_time, timestamp)
         self._advance()
         return head, timestamp
@@ -73,7 +77,7 @@ class RecordQueue:
             if timestamp < 0:
                 self._drop(raw, f"negative extracted timestamp {timestamp}")
                 continue
-            self.head, self.head_timestamp = record, timestamp
+            self.head, self.head_raw, self.head_timestamp = record, raw, timestamp
 
 
 class PartitionGroup:
@@ -95,6 +99,11 @@ class PartitionGroup:
 
     def __len__(self) -> int:
         return sum(len(queue) for queue in self.queues.values())
+
+    def set_partition_time(self, source: Any, time: int) -> None:
+        """Set the time of a partition and of the group to what they were when the offset was committed."""
+        self.queues[source].partition_time = time
+        self.stream_time = max(self.stream_time, time)
 
     @property
     def has_empty_queue(self) -> bool:

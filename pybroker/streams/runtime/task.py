@@ -11,10 +11,12 @@ from typing import Any
 
 from pybroker.client.java.hash_order import in_hash_order
 from pybroker.streams.config import StreamsConfig
-from pybroker.streams.errors import StreamsError, TaskCorruptedError
+from pybroker.streams.errors import SerializationError, StreamsError, TaskCorruptedError
+from pybroker.streams.exception_handlers import ErrorContext, ExceptionHandler, Handlers
 from pybroker.streams.processor import PunctuationType
 from pybroker.streams.records import Headers, Record, RecordContext
 from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
+from pybroker.streams.runtime.commit_metadata import CommitMetadata
 from pybroker.streams.runtime.node import NodeContext, Process, RunningProcessor, RunningSink
 from pybroker.streams.runtime.punctuation import PunctuationQueue, Schedule
 from pybroker.streams.runtime.record_queue import PartitionGroup, RawRecord, RecordQueue
@@ -59,6 +61,10 @@ class Task(StoreContext):
         self._processors: list[RunningProcessor] = []
         self._metadata: dict[str, int] = {}
         self.dropped_records = 0
+        self.handlers = Handlers()
+        """What happens to records that cause errors. A runner replaces the default, which is to fail."""
+        self._decided: Exception | None = None
+        self._raw: RawRecord | None = None
         self._build(nodes)
 
     # Building.
@@ -161,9 +167,13 @@ class Task(StoreContext):
 
     def close(self) -> None:
         """Close processors and stores. Nothing is committed."""
+        self.close_processors()
+        self.close_stores()
+
+    def close_processors(self) -> None:
+        """Close the processors, in the order of the topology."""
         for running in self._processors:
             running.processor.close()
-        self.close_stores()
 
     def close_stores(self) -> None:
         """Close all stores, also one that is open in part because its start failed. Nothing is committed."""
@@ -172,14 +182,16 @@ class Task(StoreContext):
             if store.maps is not None:
                 store.maps.close()
 
-    def deserializer(self, node: SourceNode) -> Callable[[RawRecord], ConsumedRecord]:
+    def deserializer(self, node: SourceNode) -> Callable[[RawRecord], ConsumedRecord | None]:
         """Return the function that deserializes the records of a source."""
         key_serde, value_serde = self._serdes(node.key_serde, node.value_serde, node.name)
 
-        def deserialize(raw: RawRecord) -> ConsumedRecord:
+        def deserialize(raw: RawRecord) -> ConsumedRecord | None:
             try:
                 key, value = key_serde.from_bytes(raw.key), value_serde.from_bytes(raw.value)
             except StreamsError as error:
+                if self._decide(self.handlers.deserialization, self._raw_context(node.name, raw), error):
+                    return None
                 raise StreamsError(
                     f"task {self.task_id} cannot deserialize record {raw.topic}-{raw.partition} offset {raw.offset} of "
                     f"source {node.name}: {error}"
@@ -265,6 +277,44 @@ class Task(StoreContext):
         )
         log.warning("Skipping record %s at node %s of task %s: %s", where, node, self.task_id, reason)
 
+    def skips(self, node: str, record: Record[Any, Any], error: Exception) -> bool:
+        """Return whether the processing or production handler decides to continue after an error of a node."""
+        if error is self._decided or isinstance(error, TaskCorruptedError):
+            return False  # The handler has decided at the node that failed: the error is on its way up.
+        handlers, at = self.handlers, self._record_context
+        handler = handlers.production if isinstance(error, SerializationError) else handlers.processing
+        raw = self._raw
+        context = ErrorContext(
+            self.task_id,
+            node,
+            *((None, -1, -1) if at is None else (at.topic, at.partition, at.offset)),
+            record.timestamp,
+            *((None, None) if raw is None else (raw.key, raw.value)),
+            record.headers,
+            record,
+        )
+        return self._decide(handler, context, error)
+
+    def _raw_context(self, node: str, raw: RawRecord) -> ErrorContext:
+        return ErrorContext(
+            self.task_id, node, raw.topic, raw.partition, raw.offset, raw.timestamp, raw.key, raw.value, raw.headers
+        )
+
+    def _decide(self, handler: ExceptionHandler, context: ErrorContext, error: Exception) -> bool:
+        response = self.handlers.decide(handler, context, error)
+        for letter in response.dead_letters:
+            self._collector.send(letter)
+        if not response.continues:
+            self._decided = error
+            return False
+        self.dropped_records += 1
+        log.warning(
+            "Skipping record %s-%d offset %d at node %s of task %s: %s: %s",
+            *(context.topic, context.partition, context.offset, context.node, self.task_id),
+            *(type(error).__name__, error),
+        )
+        return True
+
     def metadata(self, key: str) -> int | None:
         """Return a number that was stored with a commit."""
         return self._metadata.get(key)
@@ -272,6 +322,10 @@ class Task(StoreContext):
     def set_metadata(self, key: str, value: int) -> None:
         """Store a number with the next commit."""
         self._metadata[key] = value
+
+    def stored_numbers(self) -> Mapping[str, int]:
+        """Return the numbers that processors have stored, for the metadata of committed offsets."""
+        return dict(self._metadata)
 
     def process_source(self, source: str, record: ConsumedRecord, timestamp: int) -> None:
         """Pass a record to the children of a source.
@@ -340,6 +394,12 @@ class StreamTask(Task):
         source = self.topology.store_source_topics.get(store_name)
         return super().changelog_topic(store_name) if source is None else self.decorated(source)
 
+    def continue_from(self, queue: str, committed: CommitMetadata) -> None:
+        """Take over the partition time and the numbers of processors that an earlier run has committed."""
+        self.group.set_partition_time(queue, committed.partition_time)
+        for key, number in committed.numbers.items():
+            self._metadata[key] = max(number, self._metadata.get(key, number))
+
     def schedule(self, kind: PunctuationType, schedule: Schedule) -> None:
         """Add a punctuator."""
         self._punctuators[kind].add(schedule)
@@ -366,6 +426,7 @@ class StreamTask(Task):
     def process(self) -> None:
         """Process the record with the smallest timestamp."""
         queue, record, timestamp = self.group.poll()
+        self._raw = queue.taken_raw
         self.process_source(self._source_of[id(queue)], record, timestamp)
 
     def punctuate(self, kind: PunctuationType) -> bool:
@@ -375,12 +436,14 @@ class StreamTask(Task):
             return False
 
         def run(schedule: Schedule) -> None:
-            self._record_context = RecordContext(now, -1, -1, None)
+            self._record_context, self._raw = RecordContext(now, -1, -1, None), None
             try:
                 schedule.callback(now)
             except TaskCorruptedError:
                 raise
             except Exception as error:
+                if self.skips(schedule.node, Record(None, None, now), error):
+                    return
                 raise StreamsError(
                     f"task {self.task_id} failed in a punctuator of node {schedule.node}: {error}"
                 ) from error

@@ -246,6 +246,7 @@ class TopologyTestDriver:
             record.topic, 0, self._next_offset(record.topic), timestamp, record.key, record.value, record.headers
         )
         consumed = self._global.deserializer(node)(raw)
-        self._global.process_source(node.name, consumed, timestamp)
+        if consumed is not None:
+            self._global.process_source(node.name, consumed, timestamp)
         self._global.flush_caches()
         self._global.commit_stores({})
