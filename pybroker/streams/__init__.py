@@ -1,10 +1,16 @@
-"""Kafka Streams in Python: topologies of streams, tables and state, and a driver that runs them in a test.
+"""Kafka Streams in Python: topologies of streams, tables and state, and the runners of a topology.
 
-A topology is data. It is described, optimised and named as in Apache Kafka. `pybroker.streams.testing` runs it.
+A topology is data. It is described, optimised and named as in Apache Kafka. `KafkaStreams` runs it in this process
+against a cluster, and `pybroker.streams.testing` runs it in a test.
 """
 
 from __future__ import annotations
 
+from pybroker.streams.application.async_kafka_streams import AsyncKafkaStreams
+from pybroker.streams.application.changelog_reader import RestoreProgress
+from pybroker.streams.application.kafka_streams import KafkaStreams
+from pybroker.streams.application.queries import QueryableStore
+from pybroker.streams.application.states import State, UncaughtResponse
 from pybroker.streams.dsl.branched import BranchedKStream
 from pybroker.streams.dsl.builder import StreamsBuilder
 from pybroker.streams.dsl.streams import (
@@ -17,11 +23,22 @@ from pybroker.streams.dsl.streams import (
     WindowedKStream,
 )
 from pybroker.streams.errors import (
+    DirectoryLockedError,
     InvalidStateStoreError,
+    MissingSourceTopicError,
     ProcessorStateError,
     SerializationError,
     StreamsError,
     TopologyError,
+)
+from pybroker.streams.exception_handlers import (
+    CONTINUE,
+    FAIL,
+    ErrorContext,
+    Response,
+    dead_letter,
+    log_and_continue,
+    log_and_fail,
 )
 from pybroker.streams.operators.table_transform_values import ValueTransformer
 from pybroker.streams.processor import (
@@ -61,18 +78,23 @@ from pybroker.streams.windows import (
 
 __all__ = [
     "BYTES",
+    "CONTINUE",
+    "FAIL",
     "FLOAT64",
     "INT32",
     "INT64",
     "JSON",
     "MSGPACK",
     "STRING",
+    "AsyncKafkaStreams",
     "BranchedKStream",
     "BufferConfig",
     "Cancellable",
     "Change",
     "CogroupedKStream",
+    "DirectoryLockedError",
     "EmitStrategy",
+    "ErrorContext",
     "FixedKeyProcessor",
     "GlobalKTable",
     "Headers",
@@ -82,30 +104,40 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
+    "MissingSourceTopicError",
     "Processor",
     "ProcessorContext",
     "ProcessorStateError",
     "PunctuationType",
+    "QueryableStore",
     "Record",
     "RecordContext",
     "RecordMetadata",
+    "Response",
+    "RestoreProgress",
     "Serde",
     "SerializationError",
     "SessionWindows",
     "SlidingWindows",
+    "State",
     "StreamsBuilder",
     "StreamsError",
     "Suppressed",
     "TimeWindows",
     "Topology",
     "TopologyError",
+    "UncaughtResponse",
     "UnlimitedWindows",
     "ValueAndTimestamp",
     "ValueTransformer",
     "Window",
     "Windowed",
     "WindowedKStream",
+    "dead_letter",
     "json",
+    "log_and_continue",
+    "log_and_fail",
     "msgpack",
     "session_windowed",
     "time_windowed",

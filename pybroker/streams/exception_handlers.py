@@ -1,4 +1,4 @@
-"""What happens to a record that a task cannot deserialize, process or send (KIP-161, KIP-210, KIP-1033, KIP-1034).
+"""Handlers of records that a task cannot deserialize, process or send (KIP-161, KIP-210, KIP-1033, KIP-1034).
 
 A handler is a function `(context, error) -> Response`. It returns `FAIL` or `CONTINUE`, with records for a dead letter
 queue. Owns the handlers and the format of dead letters. Sends nothing.

@@ -24,6 +24,8 @@ class Serde(msgspec.Struct, Generic[T], frozen=True):
     name: str
     serialize: Callable[[T], bytes]
     deserialize: Callable[[bytes], T]
+    partition_key: Callable[[T], bytes] | None = None
+    """The bytes that choose the partition of a key in a sink; None if these are all bytes of the key."""
 
     def to_bytes(self, value: T | None) -> bytes | None:
         """Return the bytes of a value, None for None.
@@ -173,7 +175,7 @@ def time_windowed(inner: Serde[T], size_ms: int = MAX_TIMESTAMP) -> Serde[Window
     def serialize(key: Windowed[T]) -> bytes:
         return inner.serialize(key.key) + key.window.start.to_bytes(8, "big", signed=True)
 
-    return Serde(f"time windows of {inner.name}", serialize, deserialize)
+    return Serde(f"time windows of {inner.name}", serialize, deserialize, lambda key: inner.serialize(key.key))
 
 
 def session_windowed(inner: Serde[T]) -> Serde[Windowed[T]]:
@@ -188,7 +190,7 @@ def session_windowed(inner: Serde[T]) -> Serde[Windowed[T]]:
         end, start = key.window.end, key.window.start
         return inner.serialize(key.key) + end.to_bytes(8, "big", signed=True) + start.to_bytes(8, "big", signed=True)
 
-    return Serde(f"sessions of {inner.name}", serialize, deserialize)
+    return Serde(f"sessions of {inner.name}", serialize, deserialize, lambda key: inner.serialize(key.key))
 
 
 _FLAG_OLD, _FLAG_NEW, _FLAG_BOTH = 0, 1, 2

@@ -195,6 +195,7 @@ SITUATIONS: dict[str, Callable[[str, Path], AbstractContextManager[Replaced]]] =
     "docs/guides/operate.md": operated,
     "docs/guides/quotas.md": plain,
     "docs/guides/secured-cluster.md": secured_nodes,
+    "docs/guides/streams-applications.md": plain,
     "docs/guides/tls.md": secured,
     "docs/guides/users.md": users,
 }

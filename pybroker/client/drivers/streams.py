@@ -83,6 +83,10 @@ class StreamsDriver(MembershipDriver):
         """Return the tasks of the step that the program does now."""
         return self._step_tasks
 
+    def owned_tasks(self) -> GroupTasks:
+        """Return the tasks of the last step that the program has done."""
+        return self.member.membership.owned
+
     def owned(self) -> frozenset[TopicPartition]:
         """Return the partitions of the program's active tasks."""
         return self.member.partitions(self.member.membership.owned.active)

@@ -50,7 +50,7 @@ NO_TASKS = GroupTasks()
 
 
 class StreamsRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a member sends when it joins, and its settings."""
+    """The fields that a member sends when it joins, and its settings."""
 
     group_id: str
     topology: Topology

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pybroker.client.java.murmur2 import partition_of
 from pybroker.streams.errors import TopologyError
 from pybroker.streams.operators.stateless import StreamFilter
 from pybroker.streams.operators.table_source import TableSource
 from pybroker.streams.processor import ProcessorSupplier
-from pybroker.streams.serdes import AnySerde, changed
+from pybroker.streams.serdes import AnySerde, Serde, changed
 from pybroker.streams.state.builders import StoreBuilder
 from pybroker.streams.timestamps import fail_on_invalid_timestamp
 from pybroker.streams.topology.nodes import Partitioner, TopicExtractor
@@ -233,8 +234,19 @@ class SinkGraphNode(GraphNode):
         self.options = options
 
     def write(self, topology: Topology) -> None:
-        """Add the sink."""
-        topology.add_sink(self.name, self.topic, *self.parent_names, **self.options)
+        """Add the sink. Windows of one key go to one partition, as with Kafka's `WindowedStreamPartitioner`."""
+        options, serde = self.options, self.options.get("key_serde")
+        if options.get("partitioner") is None and isinstance(serde, Serde) and serde.partition_key is not None:
+            options = {**options, "partitioner": _by_partition_key(serde.partition_key)}
+        topology.add_sink(self.name, self.topic, *self.parent_names, **options)
+
+
+def _by_partition_key(partition_key: Callable[[Any], bytes]) -> Partitioner:
+    def choose(topic: str, key: Any, value: Any, partitions: int) -> int | None:
+        del topic, value
+        return None if key is None else partition_of(partition_key(key), partitions)
+
+    return choose
 
 
 class RepartitionNames:

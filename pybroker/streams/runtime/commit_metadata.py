@@ -19,7 +19,7 @@ _LONG = struct.Struct(">q")
 
 
 class CommitMetadata(NamedTuple):
-    """What a task continues with after a restart."""
+    """The time and the numbers with which a task continues after a restart."""
 
     partition_time: int = -1
     """The largest timestamp that was taken from the partition, in milliseconds; -1 before the first."""

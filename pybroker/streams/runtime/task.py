@@ -62,7 +62,7 @@ class Task(StoreContext):
         self._metadata: dict[str, int] = {}
         self.dropped_records = 0
         self.handlers = Handlers()
-        """What happens to records that cause errors. A runner replaces the default, which is to fail."""
+        """The handlers of records that cause errors. A runner replaces the default, which is to fail."""
         self._decided: Exception | None = None
         self._raw: RawRecord | None = None
         self._build(nodes)

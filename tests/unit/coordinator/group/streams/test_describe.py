@@ -1,4 +1,4 @@
-"""What is described of streams groups."""
+"""Descriptions of streams groups."""
 
 from __future__ import annotations
 

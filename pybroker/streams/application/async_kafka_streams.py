@@ -1,0 +1,74 @@
+"""KafkaStreams for asyncio: the same application, whose calls that wait do not block the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from pybroker.streams.application.kafka_streams import KafkaStreams, RestoreListener, StateListener, UncaughtHandler
+from pybroker.streams.application.queries import QueryableStore
+from pybroker.streams.application.states import State
+from pybroker.streams.topology.topology import Topology
+
+
+class AsyncKafkaStreams:
+    """`async with AsyncKafkaStreams(topology, settings) as app: await app.start()`.
+
+    Processors and listeners run in the threads of the application, as with `KafkaStreams`. A query holds a lock for the
+    time of a few records, so it is a plain call.
+    """
+
+    def __init__(self, topology: Topology, settings: Mapping[str, Any]) -> None:
+        """As `KafkaStreams`."""
+        self._app = KafkaStreams(topology, settings)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def state(self) -> State:
+        """The state of the application."""
+        return self._app.state
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """As `KafkaStreams.set_state_listener`."""
+        self._app.set_state_listener(listener)
+
+    def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
+        """As `KafkaStreams.set_uncaught_exception_handler`."""
+        self._app.set_uncaught_exception_handler(handler)
+
+    def set_restore_listener(self, listener: RestoreListener) -> None:
+        """As `KafkaStreams.set_restore_listener`."""
+        self._app.set_restore_listener(listener)
+
+    async def start(self) -> None:
+        """As `KafkaStreams.start`."""
+        await asyncio.to_thread(self._app.start)
+
+    async def close(self, timeout_s: float | None = None) -> bool:
+        """As `KafkaStreams.close`."""
+        return await asyncio.to_thread(self._app.close, timeout_s)
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """As `KafkaStreams.wait`."""
+        return await asyncio.to_thread(self._app.wait, timeout_s)
+
+    async def wait_until_running(self, timeout_s: float = 60.0) -> None:
+        """As `KafkaStreams.wait_until_running`."""
+        await asyncio.to_thread(self._app.wait_until_running, timeout_s)
+
+    def store(self, name: str, *, timestamped: bool = False) -> QueryableStore:
+        """As `KafkaStreams.store`."""
+        return self._app.store(name, timestamped=timestamped)
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """As `KafkaStreams.metrics`."""
+        return self._app.metrics()
