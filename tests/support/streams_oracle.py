@@ -25,11 +25,14 @@ EXTRACTOR = re.compile(r"\(extractor class: [^)]*\)")
 
 
 @contextmanager
-def running() -> Iterator[JavaOracle]:
-    """Yield a JVM that runs Kafka's test driver. Skips (in CI: fails) the test without Java or Kafka's jars."""
+def running(program: str = "StreamsOracle") -> Iterator[JavaOracle]:
+    """Yield a JVM that runs Kafka's test driver, or the applications of `StreamsApplication`.
+
+    Skips (in CI: fails) the test without Java or Kafka's jars.
+    """
     programs.kafka_tools()
     try:
-        command = java.streams_java_command("StreamsOracle", SOURCES)
+        command = java.streams_java_command(program, SOURCES)
     except MissingToolError as error:
         programs.lacking(str(error))
     with (

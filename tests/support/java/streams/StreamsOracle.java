@@ -46,7 +46,9 @@ import org.apache.kafka.streams.test.TestRecord;
 /**
  * Topologies of Kafka Streams for tests to compare with. A question is a line of JSON, and so is a response.
  *
- * {"do": "describe", "topology": [step, ...], "config": {}} returns "description" and "branches". {"do": "run", ...}
+ * {"do": "describe", "topology": [step, ...], "config": {}} returns "description" and "branches". {"do": "group", ...}
+ * returns the "topology" that a member of a streams group sends. {"do": "metadata"} with "time" and "numbers" returns the
+ * "text" that is committed with an offset. {"do": "run", ...}
  * with "inputs" and "stores" runs the topology in Kafka's test driver and returns "produced", "stores", "seen" and
  * "printed". The module docstring of `tests/support/streams_spec.py` describes steps and inputs. The functions that a
  * step names exist in Python too, in `tests/support/streams_functions.py`. An exception becomes "error" and "message".
@@ -82,12 +84,20 @@ public class StreamsOracle {
     }
 
     static void respond(JsonNode question, ObjectNode response) {
+        if (question.get("do").asText().equals("metadata")) {
+            response.put("text", Internals.metadata(question.get("time").asLong(), question.get("numbers")));
+            return;
+        }
         Properties config = config(question.path("config"));
         Plan plan = new Plan();
         Topology topology = plan.build(question.get("topology"), config);
         response.set("branches", JSON.valueToTree(plan.branches));
         if (question.get("do").asText().equals("describe")) {
             response.put("description", topology.describe().toString());
+            return;
+        }
+        if (question.get("do").asText().equals("group")) {
+            response.set("topology", Internals.groupTopology(topology, config));
             return;
         }
         TopologyTestDriver driver = new TopologyTestDriver(topology, config, Instant.EPOCH);
