@@ -19,7 +19,8 @@ from pybroker.client.consuming.topic_watch import TopicWatch
 from pybroker.client.drivers.classic import ClassicDriver
 from pybroker.client.drivers.driver import MembershipDriver
 from pybroker.client.drivers.modern import ModernDriver
-from pybroker.client.membership.modern import ModernMember, ModernRules
+from pybroker.client.membership.heartbeat_member import MemberRules
+from pybroker.client.membership.modern import ModernMember
 from pybroker.client.network.cluster import Cluster
 from pybroker.client.settings import ConsumerSettings
 
@@ -73,7 +74,7 @@ class _Member:
         self.driver: MembershipDriver
         if protocol == "consumer":
             modern = ModernDriver(self._cluster, settings, self._topics, self._do_steps)
-            rules = ModernRules(group_id=group, instance_id=None, max_poll_interval_s=300)
+            rules = MemberRules(group_id=group, instance_id=None, max_poll_interval_s=300)
             modern.member = _EagerMember(rules, modern.member.member_id)
             self.driver = modern
         else:

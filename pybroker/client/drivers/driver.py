@@ -1,6 +1,6 @@
-"""The common part of both membership drivers: tasks, the search for the coordinator, the failure.
+"""The common part of all membership drivers: tasks, the search for the coordinator, the failure.
 
-Owns the interface for the consumer. Must not know either protocol.
+Owns the interface for the consumer. Must not know any protocol.
 """
 
 from __future__ import annotations

@@ -1,27 +1,24 @@
-"""The driver of streams groups (KIP-1071): one task sends StreamsGroupHeartbeat whenever the machine needs it.
+"""The driver of streams groups (KIP-1071), which sends StreamsGroupHeartbeat.
 
-Owns the request, and what the program reads of the responses: tasks, statuses and the endpoints of other members.
+Owns the parts of responses that the program reads: tasks, statuses and the endpoints of other members. The task of
+heartbeats is that of `heartbeat`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.consuming.topic_watch import TopicWatch
-from pybroker.client.drivers.driver import Identity, MembershipDriver
-from pybroker.client.errors import BrokerError, ClientError
+from pybroker.client.drivers.heartbeat import HeartbeatDriver
 from pybroker.client.membership import streams_events as events
-from pybroker.client.membership.events import Left, Polled
-from pybroker.client.membership.modern import JOIN_EPOCH, ModernState
-from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
+from pybroker.client.membership.heartbeat_member import OUT_OF_GROUP
+from pybroker.client.membership.rebalance_step import RebalanceStep
 from pybroker.client.membership.streams import StreamsMember
 from pybroker.client.membership.streams_events import GroupTasks
 from pybroker.client.network.cluster import Cluster
-from pybroker.client.network.connection import Connection
 from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.messages.streams_group_heartbeat import (
     EndpointToPartitions,
@@ -32,10 +29,8 @@ from pybroker.protocol.messages.streams_group_heartbeat import (
 _log = logging.getLogger("pybroker.client")
 
 
-class StreamsDriver(MembershipDriver):
+class StreamsDriver(HeartbeatDriver[StreamsMember, StreamsGroupHeartbeatResponse]):
     """Keeps a member in a streams group."""
-
-    member: StreamsMember
 
     def __init__(
         self,
@@ -45,8 +40,7 @@ class StreamsDriver(MembershipDriver):
         notify: Callable[[], None],
         member: StreamsMember,
     ) -> None:
-        super().__init__(cluster, settings, topics, notify)
-        self.member = member
+        super().__init__(cluster, settings, topics, notify, member, StreamsGroupHeartbeatResponse)
         self.statuses: Sequence[Status] = ()
         """The statuses of the last response: why the group has no assignment."""
         self.endpoints: Sequence[EndpointToPartitions] = ()
@@ -57,17 +51,10 @@ class StreamsDriver(MembershipDriver):
     def subscribe(self, _keeps: frozenset[TopicPartition], _reason: str, /) -> None:
         """Join. The topics are those of the topology."""
         self._loop = asyncio.get_running_loop()
-        if self.member.membership.state in (ModernState.UNSUBSCRIBED, ModernState.STALE, ModernState.FATAL):
+        if self.member.state in OUT_OF_GROUP:
             self.drive(events.StreamsJoined())
         self.start()
         self.wake()
-
-    def poll(self) -> None:
-        """Record that the program polls."""
-        was = self.member.membership.state
-        self.drive(Polled())
-        if self.member.membership.state is not was:
-            self.wake()
 
     def rebalance_step(self) -> RebalanceStep | None:
         """Return the machine's step."""
@@ -91,14 +78,6 @@ class StreamsDriver(MembershipDriver):
         """Return the partitions of the program's active tasks."""
         return self.member.partitions(self.member.membership.owned.active)
 
-    def identity(self) -> Identity:
-        """Return member id, epoch and instance id."""
-        it = self.member.membership
-        return it.member_id, it.epoch if it.epoch != JOIN_EPOCH else -1, None
-
-    def topics_changed(self) -> None:
-        """Do nothing: the broker watches the topics."""
-
     def request_shutdown_soon(self) -> None:
         """Request the shutdown of all members with the next heartbeats. Any thread may call this."""
         if self._loop is not None and not self._loop.is_closed():
@@ -108,54 +87,10 @@ class StreamsDriver(MembershipDriver):
         self.drive(events.ShutdownRequested())
         self.wake()
 
-    async def leave(self, _reason: str, /) -> None:
-        """Send the heartbeat with which a member leaves the group."""
-        it = self.member.membership
-        in_group = it.epoch != JOIN_EPOCH or it.state is ModernState.JOINING
-        request = self.member.build_leave()
-        if self.member.has_stalled(asyncio.get_running_loop().time()):
-            self.drive(events.StreamsStalled())
-        else:
-            self.drive(Left())
-        self.wake()
-        if in_group:
-            with contextlib.suppress(ClientError):
-                connection = await self.cluster.coordinator(self.group)
-                await connection.query(request, StreamsGroupHeartbeatResponse)
-
-    def loops(self) -> list[Callable[[], Awaitable[None]]]:
-        """Return the task of heartbeats."""
-        return [self._beat]
-
-    async def _beat(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            member, now = self.member, clock()
-            if member.has_stalled(now):
-                await self.leave_as_silent()
-            elif member.heartbeat_at() <= now:
-                if not await self.attempt(self._heartbeat):
-                    self.drive(events.StreamsHeartbeatLost())
-            else:
-                await self.sleep_until(min(member.heartbeat_at(), member.stalls_at()))
-
-    async def _heartbeat(self, connection: Connection) -> tuple[Remedy, int]:
-        request = self.member.build_heartbeat()
-        self.drive(events.StreamsHeartbeatSent(request))
-        began = self.sensors.now()
-        response = await connection.query(request, StreamsGroupHeartbeatResponse)
-        self.sensors.heartbeat.record(self.sensors.now() - began)
-        remedy = self.drive(events.StreamsHeartbeatCompleted(request.member_epoch, response))
-        if remedy is Remedy.FAIL:
-            raise BrokerError.of(
-                connection.server, f"group {self.group!r}", response.error_code, response.error_message
-            )
-        if not response.error_code:
-            self._take(response)
-        return remedy, response.error_code
-
-    def _take(self, response: StreamsGroupHeartbeatResponse) -> None:
-        """Keep what the program reads of a response, and log new statuses."""
+    async def read(self, response: StreamsGroupHeartbeatResponse, /) -> None:
+        """Keep statuses and endpoints for the program, and log new statuses."""
+        if response.error_code:
+            return
         statuses = response.status or ()
         if statuses and statuses != self.statuses:
             text = ", ".join(f"({status.status_code}) {status.status_detail}" for status in statuses)

@@ -1,6 +1,7 @@
-"""Events of a member of a group of either protocol.
+"""Events of a member of a group of any protocol.
 
-Owns the types only. Events of one protocol are in `classic_events` and `modern_events`.
+Owns the types only. Events of some protocols are in `classic_events`, `heartbeat_events`, `modern_events` and
+`streams_events`.
 """
 
 from __future__ import annotations

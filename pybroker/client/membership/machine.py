@@ -3,7 +3,7 @@
 Owns `handle` and `apply`, and the type between them. `handle` decides and changes nothing; `apply` changes and
 decides nothing; time is an argument. A member is not persisted, so there are no records: `apply` takes the whole
 membership. There are no drafts, since nothing can fail between the two, no timers, since a driver polls when
-something is due, and no delayed replies. Must not know either protocol.
+something is due, and no delayed replies. Must not know any protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events of a member of a group of KIP-848, beside those of `events`.
+"""Events of a member of a group of KIP-848, beside those of `events` and `heartbeat_events`.
 
 Owns the types only, and the subscription of a member.
 """
@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pybroker.client.membership.rebalance_step import RebalanceStep
-from pybroker.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +36,7 @@ class StepDone(NamedTuple):
     """Topic names by id."""
 
 
-class Stalled(NamedTuple):
-    """The program did not poll for max.poll.interval.ms, and the coordinator was notified."""
-
-
 class IdGiven(NamedTuple):
     """The coordinator has assigned the member id."""
 
     member_id: str
-
-
-class HeartbeatSent(NamedTuple):
-    """A heartbeat is sent: the coordinator is taken to know its content, unless the request fails."""
-
-    request: ConsumerGroupHeartbeatRequest
-
-
-class HeartbeatLost(NamedTuple):
-    """No response arrived: the next heartbeat contains all fields again."""
-
-
-class HeartbeatCompleted(NamedTuple):
-    """A response to a heartbeat of `epoch`."""
-
-    epoch: int
-    response: ConsumerGroupHeartbeatResponse

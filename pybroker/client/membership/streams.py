@@ -1,47 +1,39 @@
 """A member of a streams group (KIP-1071): heartbeats carry its topology and tasks, and responses its target tasks.
 
-Owns the states of a member, which are those of `ModernMember`, and the content of a heartbeat. Must not know what a
-task does: a task is a subtopology and a partition, and stands for the partitions of the subtopology's topics.
+Owns the content of a heartbeat. The states of a member are those of `heartbeat_member`. Must not know what a task does:
+a task is a subtopology and a partition, and stands for the partitions of the subtopology's topics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
-from typing import Any
-
-import msgspec
+from collections.abc import Iterable, Sequence
 
 from pybroker.client.administration.topics import TopicPartition
-from pybroker.client.membership.events import CommitRefused, Left, Polled
-from pybroker.client.membership.machine import Outcome
-from pybroker.client.membership.modern import (
-    EXPELLED,
-    IN_GROUP,
+from pybroker.client.membership.heartbeat_member import (
+    COMMON_DECISIONS,
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    SEARCH,
-    STATES,
-    ModernState,
-    ModernTrigger,
+    Decisions,
+    HeartbeatMember,
+    HeartbeatMembership,
+    MemberRules,
+    MembershipState,
+    complete_step,
+    join,
 )
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.membership.streams_events import (
     GroupTask,
     GroupTasks,
     ShutdownRequested,
-    StreamsHeartbeatCompleted,
-    StreamsHeartbeatLost,
-    StreamsHeartbeatSent,
     StreamsJoined,
-    StreamsStalled,
     TasksReconciled,
 )
-from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.streams_group_heartbeat import (
     Endpoint,
     KeyValue,
     StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
     TaskIds,
     Topology,
 )
@@ -49,10 +41,9 @@ from pybroker.protocol.messages.streams_group_heartbeat import (
 NO_TASKS = GroupTasks()
 
 
-class StreamsRules(msgspec.Struct, frozen=True, kw_only=True):
+class StreamsRules(MemberRules, frozen=True, kw_only=True):
     """The fields that a member sends when it joins, and its settings."""
 
-    group_id: str
     topology: Topology
     """The topology as the coordinator validates it."""
     process_id: str
@@ -61,47 +52,39 @@ class StreamsRules(msgspec.Struct, frozen=True, kw_only=True):
     """Host and port of `application.server`."""
     rack: str | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
-    max_poll_interval_s: float
 
 
-class StreamsMembership(msgspec.Struct):
-    """The state of a member. A decision changes a copy."""
+class StreamsMembership(HeartbeatMembership[GroupTasks], kw_only=True):
+    """The state of a member. Assignments are tasks."""
 
-    rules: StreamsRules
-    member_id: str
-    state: ModernState = ModernState.UNSUBSCRIBED
-    epoch: int = JOIN_EPOCH
-    owned: GroupTasks = NO_TASKS
-    """The tasks of the program. Only rebalance steps change them."""
-    target: GroupTasks = NO_TASKS
     is_ready: bool = False
     """Whether the coordinator has assigned tasks to this membership."""
-    sent: GroupTasks | None = None
-    """The tasks that the coordinator knows; None before the first heartbeat after joining."""
     endpoint_epoch: int = -1
     shuts_down: bool = False
     """Whether heartbeats request the shutdown of all members."""
-    interval_s: float = 0.0
-    """The heartbeat interval from the coordinator's response; 0 before the first."""
-    due_at: float = float("inf")
-    """When the next heartbeat is due, while the member is in the group."""
-    polled_at: float = float("-inf")
-
-    def move(self, trigger: ModernTrigger) -> None:
-        """Set the next state. Raises `TransitionError` where the state has no such transition."""
-        self.state = STATES.following(self.state, trigger)
 
     def forget(self) -> None:
         """End the membership; the program keeps its tasks."""
-        self.epoch, self.target, self.sent, self.endpoint_epoch = JOIN_EPOCH, NO_TASKS, None, -1
-        self.is_ready = False
+        super().forget()
+        self.endpoint_epoch, self.is_ready = -1, False
+
+    def read(self, response: StreamsGroupHeartbeatResponse) -> GroupTasks | None:
+        """Read the epoch of endpoints; return the target tasks of a response, if any."""
+        self.endpoint_epoch = response.endpoint_information_epoch
+        if response.active_tasks is None:
+            return None
+        self.is_ready = True
+        return GroupTasks(
+            _tasks(response.active_tasks), _tasks(response.standby_tasks or ()), _tasks(response.warmup_tasks or ())
+        )
 
 
-class StreamsMember:
+class StreamsMember(HeartbeatMember[StreamsMembership, StreamsRules]):
     """One member. Times are seconds of any monotonic clock."""
 
     def __init__(self, rules: StreamsRules, member_id: str) -> None:
-        self.membership = StreamsMembership(rules, member_id)
+        it = StreamsMembership(member_id=member_id, nothing=NO_TASKS, owned=NO_TASKS, target=NO_TASKS)
+        super().__init__(rules, it, DECISIONS)
         self._topics: dict[str, list[str]] = {
             subtopology.subtopology_id: [
                 *subtopology.source_topics,
@@ -109,16 +92,6 @@ class StreamsMember:
             ]
             for subtopology in rules.topology.subtopologies
         }
-
-    def handle(self, event: Any, now: float) -> Outcome[StreamsMembership]:
-        """Decide about an event at `now`. Raises `TransitionError` where the event cannot happen in the state."""
-        after = copy(self.membership)
-        remedy = DECISIONS[type(event)](after, event, now)
-        return Outcome(after, remedy)
-
-    def apply(self, membership: StreamsMembership) -> None:
-        """Make the membership that `handle` returned the current one."""
-        self.membership = membership
 
     def partitions(self, tasks: Iterable[GroupTask]) -> frozenset[TopicPartition]:
         """Return the partitions of the source and repartition topics of tasks."""
@@ -129,35 +102,21 @@ class StreamsMember:
     def rebalance_step(self) -> RebalanceStep | None:
         """Return the step that the program must do now: partitions of active tasks."""
         it = self.membership
-        if it.state is ModernState.FENCED:
+        if it.state is MembershipState.FENCED:
             return RebalanceStep(lost=self.partitions(it.owned.active))
-        if it.state is ModernState.RECONCILING and it.target != it.owned:
+        if it.state is MembershipState.RECONCILING and it.target != it.owned:
             return RebalanceStep(
                 revoked=self.partitions(it.owned.active - it.target.active),
                 assigned=self.partitions(it.target.active - it.owned.active),
             )
         return None
 
-    def has_stalled(self, now: float) -> bool:
-        """Whether the program has not polled for longer than max.poll.interval.ms."""
-        return self.stalls_at() < now
-
-    def stalls_at(self) -> float:
-        """Return the time at which `has_stalled` becomes true."""
-        it = self.membership
-        alive = it.state in (*IN_GROUP, ModernState.FENCED)
-        return it.polled_at + it.rules.max_poll_interval_s if alive else float("inf")
-
-    def heartbeat_at(self) -> float:
-        """Return when the next heartbeat is due."""
-        return self.membership.due_at if self.membership.state in IN_GROUP else float("inf")
-
     def build_heartbeat(self) -> StreamsGroupHeartbeatRequest:
         """Build a heartbeat: all fields when joining, else the tasks if they have changed since the last one."""
         it = self.membership
         request = self._build_request(it.epoch)
         if it.epoch == JOIN_EPOCH:
-            rules = it.rules
+            rules = self.rules
             request.topology = rules.topology
             request.rebalance_timeout_ms = round(rules.max_poll_interval_s * 1000)
             request.process_id = rules.process_id
@@ -179,7 +138,7 @@ class StreamsMember:
     def _build_request(self, epoch: int) -> StreamsGroupHeartbeatRequest:
         it = self.membership
         return StreamsGroupHeartbeatRequest(
-            group_id=it.rules.group_id,
+            group_id=self.rules.group_id,
             member_id=it.member_id,
             member_epoch=epoch,
             endpoint_information_epoch=it.endpoint_epoch,
@@ -187,45 +146,14 @@ class StreamsMember:
         )
 
 
-def _polled(it: StreamsMembership, _event: Polled, now: float) -> Remedy:
-    it.polled_at = now
-    if it.state is ModernState.STALE:  # The member had left after max.poll.interval.ms.
-        it.move(ModernTrigger.WANTS_IN)
-    return Remedy.NONE
-
-
 def _joined(it: StreamsMembership, _event: StreamsJoined, now: float) -> Remedy:
-    it.polled_at, it.due_at = now, now
-    if it.state in (ModernState.UNSUBSCRIBED, ModernState.STALE, ModernState.FATAL):
-        it.move(ModernTrigger.WANTS_IN)
+    join(it, now)
     return Remedy.NONE
 
 
 def _reconciled(it: StreamsMembership, event: TasksReconciled, now: float) -> Remedy:
-    step = event.step
-    if step.assigned is None:
-        it.owned = NO_TASKS
-        if it.state is ModernState.FENCED:
-            it.move(ModernTrigger.GAVE_UP)
-    else:
-        it.owned = event.tasks
-        if it.state is ModernState.RECONCILING:
-            it.move(ModernTrigger.RECONCILED)
-    it.due_at = now
-    return Remedy.NONE
-
-
-def _left(it: StreamsMembership, _event: Left, _now: float) -> Remedy:
-    if it.state is not ModernState.UNSUBSCRIBED:
-        it.move(ModernTrigger.LEFT)
-    it.forget()
-    it.owned = NO_TASKS
-    return Remedy.NONE
-
-
-def _stalled(it: StreamsMembership, _event: StreamsStalled, _now: float) -> Remedy:
-    it.move(ModernTrigger.STALLED)
-    it.forget()
+    it.owned = NO_TASKS if event.step.assigned is None else event.tasks
+    complete_step(it, event.step, now)
     return Remedy.NONE
 
 
@@ -235,76 +163,10 @@ def _shutdown_requested(it: StreamsMembership, _event: ShutdownRequested, now: f
     return Remedy.NONE
 
 
-def _heartbeat_sent(it: StreamsMembership, event: StreamsHeartbeatSent, now: float) -> Remedy:
-    it.sent = NO_TASKS if event.request.member_epoch == JOIN_EPOCH else it.owned
-    it.due_at = now + it.interval_s if it.interval_s else float("inf")
-    if it.state is ModernState.ACKNOWLEDGING:
-        it.move(ModernTrigger.ACKNOWLEDGED)
-        if it.target != it.owned:
-            it.move(ModernTrigger.GOT_TARGET)
-    return Remedy.NONE
-
-
-def _heartbeat_lost(it: StreamsMembership, _event: StreamsHeartbeatLost, now: float) -> Remedy:
-    it.sent = None
-    it.due_at = now
-    return Remedy.NONE
-
-
-def _heartbeat_completed(it: StreamsMembership, event: StreamsHeartbeatCompleted, now: float) -> Remedy:
-    response = event.response
-    if it.state not in IN_GROUP:
-        return Remedy.NONE
-    if response.error_code:
-        return _rejected(it, response.error_code, now)
-    if event.epoch == JOIN_EPOCH and it.epoch != JOIN_EPOCH:
-        return Remedy.NONE
-    it.epoch = response.member_epoch
-    it.endpoint_epoch = response.endpoint_information_epoch
-    it.interval_s = response.heartbeat_interval_ms / 1000
-    it.due_at = min(it.due_at, now + it.interval_s)
-    if response.active_tasks is not None:
-        it.target = GroupTasks(
-            _tasks(response.active_tasks), _tasks(response.standby_tasks or ()), _tasks(response.warmup_tasks or ())
-        )
-        it.is_ready = True
-        if it.target != it.owned:
-            it.move(ModernTrigger.GOT_TARGET)
-        elif it.state in (ModernState.JOINING, ModernState.RECONCILING):
-            it.move(ModernTrigger.HAS_TARGET)
-    return Remedy.NONE
-
-
-def _commit_refused(it: StreamsMembership, event: CommitRefused, _now: float) -> Remedy:
-    if event.code in (*EXPELLED, ErrorCode.STALE_MEMBER_EPOCH) and event.epoch == it.epoch:
-        it.due_at = float("-inf")  # The next heartbeat reports the member's state.
-    return Remedy.NONE
-
-
-def _rejected(it: StreamsMembership, code: int, now: float) -> Remedy:
-    if code in SEARCH or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        it.sent = None
-        it.due_at = now
-        return Remedy.SEARCH if code in SEARCH else Remedy.WAIT
-    it.forget()
-    if code in EXPELLED:
-        it.due_at = now
-        it.move(ModernTrigger.WAS_FENCED)
-        return Remedy.NONE
-    it.move(ModernTrigger.REFUSED)
-    return Remedy.FAIL
-
-
-DECISIONS: Mapping[type, Callable[[StreamsMembership, Any, float], Remedy]] = {
-    CommitRefused: _commit_refused,
-    Left: _left,
-    Polled: _polled,
+DECISIONS: Decisions = {
+    **COMMON_DECISIONS,
     ShutdownRequested: _shutdown_requested,
-    StreamsHeartbeatCompleted: _heartbeat_completed,
-    StreamsHeartbeatLost: _heartbeat_lost,
-    StreamsHeartbeatSent: _heartbeat_sent,
     StreamsJoined: _joined,
-    StreamsStalled: _stalled,
     TasksReconciled: _reconciled,
 }
 """The decision function of each event, which changes a copy of the membership."""

@@ -1,4 +1,4 @@
-"""Events of a member of a streams group (KIP-1071), beside those of `events`, and the tasks of a member.
+"""Events of a member of a streams group (KIP-1071), beside those of `events` and `heartbeat_events`, and its tasks.
 
 Owns the types only.
 """
@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pybroker.client.membership.rebalance_step import RebalanceStep
-from pybroker.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-)
 
 
 class GroupTask(NamedTuple):
@@ -43,26 +39,5 @@ class TasksReconciled(NamedTuple):
     """The tasks that the step was built from."""
 
 
-class StreamsStalled(NamedTuple):
-    """The program did not poll for max.poll.interval.ms, and the coordinator was notified."""
-
-
 class ShutdownRequested(NamedTuple):
     """The program requests the shutdown of all members of the group."""
-
-
-class StreamsHeartbeatSent(NamedTuple):
-    """A heartbeat is sent: the coordinator is taken to know its content, unless the request fails."""
-
-    request: StreamsGroupHeartbeatRequest
-
-
-class StreamsHeartbeatLost(NamedTuple):
-    """No response arrived: the next heartbeat contains the tasks of the member again."""
-
-
-class StreamsHeartbeatCompleted(NamedTuple):
-    """A response to a heartbeat of `epoch`."""
-
-    epoch: int
-    response: StreamsGroupHeartbeatResponse

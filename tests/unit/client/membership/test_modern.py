@@ -10,17 +10,10 @@ import pytest
 
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
-from pybroker.client.membership.modern import TRANSITIONS, ModernMember, ModernRules, ModernState, ModernTrigger
-from pybroker.client.membership.modern_events import (
-    GroupSubscription,
-    HeartbeatCompleted,
-    HeartbeatLost,
-    HeartbeatSent,
-    IdGiven,
-    Stalled,
-    StepDone,
-    Subscribed,
-)
+from pybroker.client.membership.heartbeat_events import HeartbeatCompleted, HeartbeatLost, HeartbeatSent, Stalled
+from pybroker.client.membership.heartbeat_member import TRANSITIONS, MemberRules, MembershipState, MembershipTrigger
+from pybroker.client.membership.modern import ModernMember
+from pybroker.client.membership.modern_events import GroupSubscription, IdGiven, StepDone, Subscribed
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.machine.transitions import TransitionError, Transitions
 from pybroker.protocol.errors import ErrorCode
@@ -37,7 +30,7 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def member(instance_id: str | None = None) -> ModernMember:
-    one = ModernMember(ModernRules(group_id="g", instance_id=instance_id, max_poll_interval_s=300), "m")
+    one = ModernMember(MemberRules(group_id="g", instance_id=instance_id, max_poll_interval_s=300), "m")
     drive(one, Subscribed(GroupSubscription(topics=("t",))))
     return one
 
@@ -82,13 +75,13 @@ def stable(*partitions: int) -> ModernMember:
     if partitions:
         take_step(one)
         beat(one, respond(1, None))
-    assert one.state is ModernState.STABLE
+    assert one.state is MembershipState.STABLE
     return one
 
 
 def test_what_the_table_does_not_list_raises() -> None:
-    table = Transitions("ModernMember", ModernState.UNSUBSCRIBED, TRANSITIONS)
-    for state, trigger in itertools.product(ModernState, ModernTrigger):
+    table = Transitions("ModernMember", MembershipState.UNSUBSCRIBED, TRANSITIONS)
+    for state, trigger in itertools.product(MembershipState, MembershipTrigger):
         if (state, trigger) in TRANSITIONS:
             assert table.following(state, trigger) is TRANSITIONS[state, trigger]
         else:
@@ -113,22 +106,22 @@ def test_joining_sends_everything_and_later_heartbeats_only_what_changed() -> No
 def test_an_empty_assignment_needs_no_turn() -> None:
     one = member()
     beat(one, respond(1))
-    assert (one.state, one.rebalance_step(NAMES)) == (ModernState.STABLE, None)
+    assert (one.state, one.rebalance_step(NAMES)) == (MembershipState.STABLE, None)
 
 
 def test_a_smaller_target_is_given_back_and_acknowledged_at_once() -> None:
     one = stable(0, 1)
     beat(one, respond(2, 1), now=10)
     assert take_step(one) == RebalanceStep(revoked=frozenset({A}), assigned=frozenset())
-    assert (one.state, one.heartbeat_at()) == (ModernState.ACKNOWLEDGING, 0)
+    assert (one.state, one.heartbeat_at()) == (MembershipState.ACKNOWLEDGING, 0)
     assert beat(one, respond(3, None)).topic_partitions == [TopicPartitions(topic_id=TOPIC, partitions=[1])]
-    assert one.state is ModernState.STABLE
+    assert one.state is MembershipState.STABLE
 
 
 def test_a_topic_without_a_name_waits_for_it() -> None:
     one = member()
     beat(one, respond(1, 0, topic=OTHER))
-    assert (one.state, one.rebalance_step(NAMES)) == (ModernState.RECONCILING, None)
+    assert (one.state, one.rebalance_step(NAMES)) == (MembershipState.RECONCILING, None)
     assert one.rebalance_step({OTHER: "u"}) == RebalanceStep(assigned=frozenset({TopicPartition("u", 0)}))
 
 
@@ -139,7 +132,7 @@ def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
     assert step is not None
     beat(one, respond(2, 0, 1))
     drive(one, StepDone(step, NAMES))
-    assert one.state is ModernState.ACKNOWLEDGING
+    assert one.state is MembershipState.ACKNOWLEDGING
     beat(one, respond(2, None))
     assert take_step(one) == RebalanceStep(assigned=frozenset({B}))
 
@@ -148,10 +141,10 @@ def test_a_target_that_comes_while_one_is_taken_follows_it() -> None:
 def test_a_fenced_member_gives_up_what_it_had_and_joins_again(code: ErrorCode) -> None:
     one = stable(0)
     beat(one, respond(0, None, code=code))
-    assert (one.state, one.heartbeat_at()) == (ModernState.FENCED, float("inf"))
+    assert (one.state, one.heartbeat_at()) == (MembershipState.FENCED, float("inf"))
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
     request = one.build_heartbeat()
-    assert (one.state, request.member_epoch, request.subscribed_topic_names) == (ModernState.JOINING, 0, ["t"])
+    assert (one.state, request.member_epoch, request.subscribed_topic_names) == (MembershipState.JOINING, 0, ["t"])
 
 
 def test_a_member_that_is_fenced_within_a_step_gives_up_all_that_it_has_then() -> None:
@@ -161,9 +154,9 @@ def test_a_member_that_is_fenced_within_a_step_gives_up_all_that_it_has_then() -
     assert step == RebalanceStep(assigned=frozenset({B}))
     beat(one, respond(0, None, code=ErrorCode.FENCED_MEMBER_EPOCH))
     drive(one, StepDone(step, NAMES))
-    assert one.state is ModernState.FENCED
+    assert one.state is MembershipState.FENCED
     assert take_step(one) == RebalanceStep(lost=frozenset({A, B}))
-    assert (one.state, one.owned) == (ModernState.JOINING, frozenset())
+    assert (one.state, one.owned) == (MembershipState.JOINING, frozenset())
 
 
 def test_a_heartbeat_without_an_answer_is_sent_again_in_full() -> None:
@@ -179,13 +172,13 @@ def test_a_coordinator_that_moves_costs_no_membership() -> None:
     one = stable(0)
     reply = respond(0, None, code=ErrorCode.NOT_COORDINATOR)
     assert drive(one, HeartbeatCompleted(1, reply), 5) is Remedy.SEARCH
-    assert (one.state, one.owned) == (ModernState.STABLE, {A})
+    assert (one.state, one.owned) == (MembershipState.STABLE, {A})
 
 
 def test_a_refusal_that_no_retry_mends_ends_the_membership() -> None:
     one = stable(0)
     assert drive(one, HeartbeatCompleted(1, respond(0, None, code=ErrorCode.UNSUPPORTED_ASSIGNOR)), 5) is Remedy.FAIL
-    assert (one.state, one.heartbeat_at()) == (ModernState.FATAL, float("inf"))
+    assert (one.state, one.heartbeat_at()) == (MembershipState.FATAL, float("inf"))
 
 
 def test_an_expression_is_taken_back_by_an_empty_one() -> None:
@@ -203,10 +196,10 @@ def test_a_program_that_does_not_poll_is_out_and_joins_again_when_it_does() -> N
     assert one.has_stalled(300.1)
     assert one.build_leave().member_epoch == -1
     drive(one, Stalled())
-    assert (one.state, one.stalls_at()) == (ModernState.STALE, float("inf"))
+    assert (one.state, one.stalls_at()) == (MembershipState.STALE, float("inf"))
     drive(one, Polled(), 400)
     assert take_step(one) == RebalanceStep(lost=frozenset({A}))
-    assert (one.state, one.build_heartbeat().member_epoch) == (ModernState.JOINING, 0)
+    assert (one.state, one.build_heartbeat().member_epoch) == (MembershipState.JOINING, 0)
 
 
 def test_a_static_member_leaves_for_a_while() -> None:
@@ -222,7 +215,7 @@ def test_a_stale_commit_asks_for_a_heartbeat_at_once() -> None:
 def test_a_program_that_leaves_has_lost_what_it_had_and_is_no_member() -> None:
     one = stable(0)
     drive(one, Left())
-    assert (one.state, one.epoch, one.owned) == (ModernState.UNSUBSCRIBED, 0, {A})
+    assert (one.state, one.epoch, one.owned) == (MembershipState.UNSUBSCRIBED, 0, {A})
 
 
 def test_an_id_of_the_coordinators_is_the_members() -> None:

@@ -4,18 +4,15 @@ from typing import Any
 
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.membership.events import CommitRefused, Left, Polled
-from pybroker.client.membership.modern import ModernState
+from pybroker.client.membership.heartbeat_events import HeartbeatCompleted, HeartbeatLost, HeartbeatSent, Stalled
+from pybroker.client.membership.heartbeat_member import MembershipState
 from pybroker.client.membership.rebalance_step import RebalanceStep, Remedy
 from pybroker.client.membership.streams import StreamsMember, StreamsRules
 from pybroker.client.membership.streams_events import (
     GroupTask,
     GroupTasks,
     ShutdownRequested,
-    StreamsHeartbeatCompleted,
-    StreamsHeartbeatLost,
-    StreamsHeartbeatSent,
     StreamsJoined,
-    StreamsStalled,
     TasksReconciled,
 )
 from pybroker.protocol.errors import ErrorCode
@@ -48,7 +45,7 @@ class Driven:
         self.now = 0.0
 
     @property
-    def state(self) -> ModernState:
+    def state(self) -> MembershipState:
         return self.member.membership.state
 
     def drive(self, event: object) -> Remedy:
@@ -58,9 +55,9 @@ class Driven:
 
     def beat(self, **response: Any) -> Remedy:
         request = self.member.build_heartbeat()
-        self.drive(StreamsHeartbeatSent(request))
+        self.drive(HeartbeatSent(request))
         fields: dict[str, Any] = {"member_epoch": 1, "heartbeat_interval_ms": 5_000, **response}
-        return self.drive(StreamsHeartbeatCompleted(request.member_epoch, StreamsGroupHeartbeatResponse(**fields)))
+        return self.drive(HeartbeatCompleted(request.member_epoch, StreamsGroupHeartbeatResponse(**fields)))
 
     def assign(self, active: dict[str, list[int]], **others: Any) -> None:
         tasks = [TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in active.items()]
@@ -99,14 +96,14 @@ def test_tasks_stand_for_partitions_of_source_and_repartition_topics() -> None:
     assert step == RebalanceStep(
         assigned=frozenset({TopicPartition("in", 2), TopicPartition("table", 0), TopicPartition("app-repartition", 0)})
     )
-    assert driven.state is ModernState.ACKNOWLEDGING
+    assert driven.state is MembershipState.ACKNOWLEDGING
     request = driven.member.build_heartbeat()
     assert request.active_tasks == [
         TaskIds(subtopology_id="0", partitions=[2]),
         TaskIds(subtopology_id="1", partitions=[0]),
     ]
     driven.beat()
-    assert driven.state is ModernState.STABLE
+    assert driven.state is MembershipState.STABLE
     assert driven.member.build_heartbeat().active_tasks is None
 
 
@@ -131,7 +128,7 @@ def test_standby_tasks_alone_are_a_step_without_partitions() -> None:
 def test_an_empty_assignment_needs_no_step() -> None:
     driven = _joined()
     driven.assign({})
-    assert (driven.state, driven.member.rebalance_step()) == (ModernState.STABLE, None)
+    assert (driven.state, driven.member.rebalance_step()) == (MembershipState.STABLE, None)
     assert driven.member.membership.is_ready
 
 
@@ -142,7 +139,7 @@ def test_a_fenced_member_gives_up_its_tasks_and_joins_again() -> None:
     driven.beat()
     assert driven.beat(error_code=ErrorCode.FENCED_MEMBER_EPOCH) is Remedy.NONE
     assert driven.reconcile() == RebalanceStep(lost=frozenset({TopicPartition("in", 0)}))
-    assert (driven.state, driven.member.build_heartbeat().topology) == (ModernState.JOINING, TOPOLOGY)
+    assert (driven.state, driven.member.build_heartbeat().topology) == (MembershipState.JOINING, TOPOLOGY)
 
 
 def test_an_invalid_topology_is_fatal_and_a_loading_coordinator_is_not() -> None:
@@ -150,16 +147,16 @@ def test_an_invalid_topology_is_fatal_and_a_loading_coordinator_is_not() -> None
     assert driven.beat(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) is Remedy.WAIT
     assert driven.beat(error_code=ErrorCode.NOT_COORDINATOR) is Remedy.SEARCH
     assert driven.beat(error_code=ErrorCode.INVALID_REQUEST) is Remedy.FAIL
-    assert driven.state is ModernState.FATAL
+    assert driven.state is MembershipState.FATAL
 
 
 def test_a_lost_heartbeat_is_sent_whole_again() -> None:
     driven = _joined()
     driven.assign({"0": [0]})
     driven.reconcile()
-    driven.drive(StreamsHeartbeatSent(driven.member.build_heartbeat()))
+    driven.drive(HeartbeatSent(driven.member.build_heartbeat()))
     assert driven.member.build_heartbeat().active_tasks is None
-    driven.drive(StreamsHeartbeatLost())
+    driven.drive(HeartbeatLost())
     assert driven.member.build_heartbeat().active_tasks == [TaskIds(subtopology_id="0", partitions=[0])]
 
 
@@ -167,10 +164,10 @@ def test_a_program_that_does_not_poll_leaves_and_joins_again_when_it_polls() -> 
     driven = _joined()
     driven.now = 301.0
     assert driven.member.has_stalled(driven.now)
-    driven.drive(StreamsStalled())
-    assert driven.state is ModernState.STALE
+    driven.drive(Stalled())
+    assert driven.state is MembershipState.STALE
     driven.drive(Polled())
-    assert driven.state is ModernState.FENCED
+    assert driven.state is MembershipState.FENCED
 
 
 def test_a_refused_commit_has_the_next_heartbeat_sent_at_once() -> None:
