@@ -37,6 +37,7 @@ SUPPORT = frozenset(
         "config_changes",
         "config_entries",
         "context",
+        "described_groups",
         "encoded_topics",
         "errors",
         "authorizing",

@@ -26,43 +26,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.events import DescribeStreamsGroups
-from pybroker.coordinator.group.service import by_partition
-from pybroker.coordinator.runtime.errors import CoordinatorError
-from pybroker.handlers.authorizing import may
-from pybroker.handlers.errors import ApiError, WireError, wire_error
+from pybroker.handlers.described_groups import Described
 from pybroker.handlers.registry import handles
 from pybroker.metadata.features import STREAMS_VERSION
-from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.streams_group_describe import (
     DescribedGroup,
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
-from pybroker.security.authorizer import authorized_operations
 from pybroker.security.operations import Operation, ResourceType
 from pybroker.security.requirements import of_items, of_response
 from pybroker.security.selectors import select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pybroker.handlers.context import BrokerContext
+    from pybroker.handlers.errors import WireError
 
 
-def _failed(request: StreamsGroupDescribeRequest, _version: int, error: WireError) -> StreamsGroupDescribeResponse:
-    return StreamsGroupDescribeResponse(groups=_refused(request.group_ids, error))
-
-
-def _refused(group_ids: Iterable[str], error: WireError) -> list[DescribedGroup]:
-    return [
-        DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message) for group_id in group_ids
-    ]
-
-
-def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> DescribedGroup:
-    """Return the group, or TOPIC_AUTHORIZATION_FAILED if the client may not describe one of its topics."""
+def _topics(group: DescribedGroup) -> Iterable[str]:
     parts = () if group.topology is None else group.topology.subtopologies or ()
-    topics = {
+    return (
         name
         for part in parts
         for name in (
@@ -71,11 +56,15 @@ def _without_hidden_topics(group: DescribedGroup, context: BrokerContext) -> Des
             *(topic.name for topic in part.repartition_source_topics),
             *(topic.name for topic in part.state_changelog_topics),
         )
-    }
-    if all(may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, is_requested=False) for name in topics):
-        return group
-    words = "The described group uses topics that the client is not authorized to describe."
-    return DescribedGroup(group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=words)
+    )
+
+
+_HIDDEN = "The described group uses topics that the client is not authorized to describe."
+_GROUPS = Described(DescribedGroup, STREAMS_VERSION, _topics, _HIDDEN)
+
+
+def _failed(request: StreamsGroupDescribeRequest, _version: int, error: WireError) -> StreamsGroupDescribeResponse:
+    return StreamsGroupDescribeResponse(groups=_GROUPS.failed(request.group_ids, error))
 
 
 @handles(
@@ -90,26 +79,8 @@ async def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: BrokerContext
 ) -> StreamsGroupDescribeResponse:
     """Describe groups, in the order of the request, each once."""
-    if context.image.features.levels.get(STREAMS_VERSION, 0) < 1:
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    coordinator = context.services.groups
-    requested = dict.fromkeys(request.group_ids)
-    nameless = _refused(
-        (group_id for group_id in requested if not group_id), WireError(ErrorCode.INVALID_GROUP_ID, None)
-    )
-    described = {group.group_id: group for group in nameless}
-    named = (group_id for group_id in requested if group_id)
-    for partition, group_ids in await context.services.slices.run(by_partition(named, coordinator)):
-        event = DescribeStreamsGroups(group_ids, request.include_topology_description)
-        try:
-            groups = await coordinator.submit_to(partition, event)
-        except CoordinatorError as error:
-            groups = _refused(group_ids, wire_error(error))
-        described.update((group.group_id, group) for group in groups)
-    if context.authorizer is not None:
-        described = {group_id: _without_hidden_topics(group, context) for group_id, group in described.items()}
-    if request.include_authorized_operations:
-        for group in described.values():
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
-    return StreamsGroupDescribeResponse(groups=[described[group_id] for group_id in requested])
+
+    def event(group_ids: Sequence[str]) -> DescribeStreamsGroups:
+        return DescribeStreamsGroups(group_ids, request.include_topology_description)
+
+    return StreamsGroupDescribeResponse(groups=await _GROUPS.describe(request, event, context))
