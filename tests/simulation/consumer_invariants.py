@@ -11,8 +11,9 @@ from typing import Any
 
 from pybroker.coordinator.group.classic.group import ClassicGroup
 from pybroker.coordinator.group.modern.group import ConsumerGroup, ConsumerGroupState
-from pybroker.coordinator.group.modern.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
+from pybroker.coordinator.group.modern.member import Member
 from pybroker.coordinator.group.modern.reconciliation import NOBODY
+from pybroker.coordinator.group.reconciled.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from pybroker.protocol.messages.group_records.offset_commit import OffsetCommitValue
 
 Held = set[tuple[bytes, int]]

@@ -51,18 +51,17 @@ from pybroker.coordinator.group.modern import classic_members
 from pybroker.coordinator.group.modern.describe import describe
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.heartbeat import heartbeat as consumer_heartbeat
-from pybroker.coordinator.group.modern.leave import fence_overdue, fence_silent
-from pybroker.coordinator.group.modern.loading import load_timers
-from pybroker.coordinator.group.modern.replay import RECORD_KEYS, replay
-from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
+from pybroker.coordinator.group.modern.leave import fence
+from pybroker.coordinator.group.modern.replay import REPLAY
+from pybroker.coordinator.group.reconciled.timers import MemberSilent, RevocationOverdue
 from pybroker.coordinator.group.state import GroupState
 from pybroker.coordinator.group.streams import leave as streams_leave
-from pybroker.coordinator.group.streams import replay as streams_replay
+from pybroker.coordinator.group.streams.decision import StreamsDecision
 from pybroker.coordinator.group.streams.describe import describe as describe_streams
 from pybroker.coordinator.group.streams.group import StreamsGroup
 from pybroker.coordinator.group.streams.heartbeat import heartbeat as streams_heartbeat
-from pybroker.coordinator.group.streams.loading import load_streams_timers
-from pybroker.coordinator.group.streams.timers import StreamsDelayOver, StreamsMemberSilent, TaskRevocationOverdue
+from pybroker.coordinator.group.streams.replay import REPLAY as STREAMS_REPLAY
+from pybroker.coordinator.group.streams.timers import StreamsDelayOver
 from pybroker.coordinator.group.transactional_records import TransactionalKey, TransactionEnd
 from pybroker.coordinator.group.view import Topics
 from pybroker.coordinator.runtime.machine import Loaded
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pybroker.coordinator.group.group_change import Record
+    from pybroker.coordinator.group.reconciled.replay import Replay
     from pybroker.coordinator.group.settings import GroupSettings, OwnSettings
     from pybroker.coordinator.group.view import GroupView
 
@@ -190,15 +190,29 @@ def _joined(view: GroupView, group_id: str) -> ClassicGroup | ConsumerGroup:
     return group
 
 
+def _fence_member(view: GroupView, event: MemberSilent | RevocationOverdue, now: int) -> Outcome[Record, None]:
+    """Remove a member whose session has expired, or that missed its revocation deadline in its epoch."""
+    group = view.group(event.group_id)
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or event.member_id not in group.members:
+        return Outcome((), None)
+    if isinstance(event, RevocationOverdue) and group.members[event.member_id].epoch != event.epoch:
+        return Outcome((), None)
+    if isinstance(group, ConsumerGroup):
+        return fence(view, group, [group.member(event.member_id)], now).outcome(None)
+    decision = StreamsDecision(group)
+    streams_leave.fence(decision, group.member(event.member_id))
+    return decision.outcome(None)
+
+
 def _loaded(view: GroupView, _event: Loaded, now: int) -> Outcome[Record, None]:
     """Start the sessions of all members; a group larger than `group.max.size` rebalances, and drops the last ones."""
     records: list[Record] = []
     timers = [offsets.expiration_timer(view, now)]
     for group in view.groups.values():
         if isinstance(group, ConsumerGroup):
-            timers += load_timers(view, group, now)
+            timers += group.load_timers(view.consumer_settings(group.id).session_timeout_ms, now)
         elif isinstance(group, StreamsGroup):
-            timers += load_streams_timers(view, group, now)
+            timers += group.load_timers(view.streams_settings(group.id).session_timeout_ms, now)
         if not isinstance(group, ClassicGroup):
             continue
         timers += [session(group, member_id, now) for member_id in group.members]
@@ -230,15 +244,13 @@ DECISIONS: dict[type, Decision] = {
     LeaveGroup: _leave,
     ListGroups: admin.list_groups,
     Loaded: _loaded,
-    MemberSilent: fence_silent,
-    RevocationOverdue: fence_overdue,
+    MemberSilent: _fence_member,
+    RevocationOverdue: _fence_member,
     SessionOver: timeouts.end_session,
     StreamsDelayOver: streams_leave.assign_after_delay,
     StreamsHeartbeat: streams_heartbeat,
-    StreamsMemberSilent: streams_leave.fence_silent,
     SyncGroup: _sync,
     SyncPhaseOver: timeouts.end_sync_phase,
-    TaskRevocationOverdue: streams_leave.fence_overdue,
     TopicsDeleted: offsets.forget_topics,
 }
 """The decision function of each event type."""
@@ -273,23 +285,21 @@ def _apply_end(state: GroupState, key: TransactionEnd, _value: None) -> None:
     state.end_transaction(key.producer_id, committed=key.committed)
 
 
-def _apply_consumer_group(state: GroupState, key: Any, value: Any) -> None:
-    group = state.group(key.group_id)
-    before = group if isinstance(group, ConsumerGroup) else None
-    if before is not None or value is not None:
-        state.put_group(GroupId(key.group_id), replay(before, key, value))
+def _change_of(kind: type, replay: Replay[Any]) -> Change:
+    """Return the change that a record of a type of groups makes."""
 
+    def change(state: GroupState, key: Any, value: Any) -> None:
+        group = state.group(key.group_id)
+        before = group if isinstance(group, kind) else None
+        if before is not None or value is not None:
+            state.put_group(GroupId(key.group_id), replay.replay(before, key, value))
 
-def _apply_streams_group(state: GroupState, key: Any, value: Any) -> None:
-    group = state.group(key.group_id)
-    before = group if isinstance(group, StreamsGroup) else None
-    if before is not None or value is not None:
-        state.put_group(GroupId(key.group_id), streams_replay.replay(before, key, value))
+    return change
 
 
 CHANGES: dict[type, Change] = {
-    **dict.fromkeys(RECORD_KEYS, _apply_consumer_group),
-    **dict.fromkeys(streams_replay.RECORD_KEYS, _apply_streams_group),
+    **dict.fromkeys(REPLAY.keys, _change_of(ConsumerGroup, REPLAY)),
+    **dict.fromkeys(STREAMS_REPLAY.keys, _change_of(StreamsGroup, STREAMS_REPLAY)),
     GroupMetadataKey: _apply_group,
     OffsetCommitKey: _apply_offset,
     TransactionalKey: _apply_transactional,

@@ -23,17 +23,12 @@ from pybroker.coordinator.group.modern.classic_assignment import encode_assignme
 from pybroker.coordinator.group.modern.decision import Decision
 from pybroker.coordinator.group.modern.downgrade import downgrade, may_downgrade_replacing
 from pybroker.coordinator.group.modern.group import PROTOCOL_TYPE, ConsumerGroup, ConsumerGroupState
-from pybroker.coordinator.group.modern.heartbeat import complete, session_timer
+from pybroker.coordinator.group.modern.heartbeat import complete
 from pybroker.coordinator.group.modern.leave import fence
 from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member, MemberState
-from pybroker.coordinator.group.modern.membership import (
-    check_group_size,
-    check_instance,
-    find_or_replace,
-    unknown_instance,
-)
 from pybroker.coordinator.group.modern.settings import MigrationPolicy
-from pybroker.coordinator.group.modern.timers import MemberSilent, join_key, sync_key
+from pybroker.coordinator.group.reconciled.membership import check_group_size, check_instance, find_or_replace
+from pybroker.coordinator.group.reconciled.timers import MemberSilent, join_key, session_timer, sync_key
 from pybroker.machine.machine import Outcome, Timer
 from pybroker.protocol.errors import ErrorCode
 from pybroker.protocol.messages.consumer_protocol import decode_framed
@@ -83,7 +78,7 @@ def join(view: GroupView, event: JoinGroup, now: int, group: ConsumerGroup) -> O
     else:
         decision.timers += (
             Timer(join_key(group.id, member_id), None),
-            session_timer(view, group.id, member_id, now, request.session_timeout_ms),
+            session_timer(group.id, member_id, now + request.session_timeout_ms),
             _fencing_timer(sync_key(group.id, member_id), after, group.id, now),
         )
     return decision.outcome(
@@ -120,16 +115,16 @@ def sync(view: GroupView, event: SyncGroup, now: int, group: ConsumerGroup) -> O
         protocol_name=request.protocol_name,
         assignment=encode_assignment(member.assigned, offer.metadata, view.topic_by_id),
     )
-    session = session_timer(view, group.id, member.member_id, now, classic.session_timeout_ms)
+    session = session_timer(group.id, member.member_id, now + classic.session_timeout_ms)
     return Outcome((), reply, (Timer(sync_key(group.id, member.member_id), None), session))
 
 
-def heartbeat(view: GroupView, event: Heartbeat, now: int, group: ConsumerGroup) -> Outcome[Record, HeartbeatResponse]:
+def heartbeat(_view: GroupView, event: Heartbeat, now: int, group: ConsumerGroup) -> Outcome[Record, HeartbeatResponse]:
     """Decide about a Heartbeat; its response requests that the member rejoins."""
     request = event.request
     member, classic = _member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
-    session = session_timer(view, group.id, member.member_id, now, classic.session_timeout_ms)
+    session = session_timer(group.id, member.member_id, now + classic.session_timeout_ms)
     if not _has_to_rejoin(group, member):
         return Outcome((), HeartbeatResponse(), (session,))
     reply = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -234,10 +229,8 @@ def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> Member:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
     member = group.static_member(identity.group_instance_id)
-    if member is None:
-        raise unknown_instance(identity.group_instance_id)
-    if identity.member_id:
-        check_instance(member, identity.member_id, identity.group_instance_id)
+    if member is None or identity.member_id:
+        return check_instance(member, identity.member_id, identity.group_instance_id)
     return member
 
 

@@ -1,51 +1,53 @@
-"""A decision in progress: its records so far, and the group after them.
+"""A decision in progress about a consumer group.
 
-Owns the bookkeeping of every decision about a consumer group. Later steps of a decision see the earlier ones as if they
-were committed. The machine's own group is unchanged until the records are applied.
+Owns the records that add and replace members, and those of many targets.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from pybroker.coordinator.group.modern.records import build_target
-from pybroker.coordinator.group.modern.replay import replay_ahead, replay_targets_ahead
-from pybroker.machine.machine import Outcome
+from pybroker.coordinator.group.modern.group import ConsumerGroup
+from pybroker.coordinator.group.modern.member import Member
+from pybroker.coordinator.group.modern.records import (
+    build_current,
+    build_member_tombstones,
+    build_subscription,
+    build_target,
+)
+from pybroker.coordinator.group.modern.replay import REPLAY, replay_targets_ahead
+from pybroker.coordinator.group.reconciled.decision import GroupDecision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Owned
-    from pybroker.coordinator.group.records import GroupRecord
-    from pybroker.machine.machine import Delayed, DelayedReply, Timer
-
-Reply = TypeVar("Reply")
 
 
-class Decision:
+class Decision(GroupDecision[ConsumerGroup, Member]):
     """Starts with the current group; a new group has no records and no members."""
 
     def __init__(self, group: ConsumerGroup) -> None:
-        # Invariant: the initial group after `records`.
-        self.group = group
-        self.records: list[Record] = []
-        self.timers: list[Timer] = []
-        self.responses: list[DelayedReply] = []
+        super().__init__(group, REPLAY)
 
-    def write(self, records: Iterable[GroupRecord]) -> None:
-        """Add records, none of which deletes the group itself."""
-        added = list(records)
-        self.records.extend(added)
-        self.group = replay_ahead(self.group, added)
+    def new_member(self, member_id: str) -> Member:
+        """Return a member that is not in the group yet."""
+        return Member(member_id)
+
+    def write_replacement(self, replaced: Member, member: Member) -> None:
+        """Delete a static member, and add the one that replaces it, with the same target."""
+        group_id, target = self.group.id, self.group.targets.get(replaced.member_id, {})
+        self.write(build_member_tombstones(group_id, replaced.member_id))
+        self.write(
+            [
+                build_subscription(group_id, member),
+                build_target(group_id, member.member_id, target),
+                build_current(group_id, member),
+            ]
+        )
 
     def write_targets(self, targets: Mapping[str, Owned]) -> None:
         """Set new targets of members."""
         records = [build_target(self.group.id, member_id, target) for member_id, target in targets.items()]
         self.records.extend(records)
         self.group = replay_targets_ahead(self.group, targets, records)
-
-    def outcome(self, reply: Reply | Delayed) -> Outcome[Record, Reply]:
-        """Return the outcome of the decision."""
-        return Outcome(tuple(self.records), reply, tuple(self.timers), tuple(self.responses))

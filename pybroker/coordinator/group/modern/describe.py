@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import GroupIdNotFoundError
-from pybroker.coordinator.group.modern.leave import find_consumer_group
+from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.subscription import preferred_assignor
+from pybroker.coordinator.group.reconciled.membership import find_group
 from pybroker.machine.machine import Outcome
 from pybroker.protocol.messages import consumer_group_describe as message
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.group.events import DescribeConsumerGroups
     from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.group.modern.group import ConsumerGroup
     from pybroker.coordinator.group.modern.member import Member, Owned
     from pybroker.coordinator.group.view import GroupView
 
@@ -34,7 +34,7 @@ def describe(
 
 def _describe(view: GroupView, group_id: str) -> message.DescribedGroup:
     try:
-        group = find_consumer_group(view, group_id)
+        group = find_group(view, group_id, ConsumerGroup)
     except GroupIdNotFoundError as error:
         return message.DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
     return message.DescribedGroup(

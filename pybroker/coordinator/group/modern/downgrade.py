@@ -18,7 +18,7 @@ from pybroker.coordinator.group.classic.transitions import ClassicState
 from pybroker.coordinator.group.ids import Generation, InstanceId, MemberId
 from pybroker.coordinator.group.modern.classic_assignment import encode_assignment
 from pybroker.coordinator.group.modern.records import build_group_tombstones
-from pybroker.coordinator.group.modern.timers import cancel_timers
+from pybroker.coordinator.group.reconciled.timers import cancel_timers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,6 @@ import msgspec
 from pybroker.coordinator.group.errors import FencedMemberEpochError, InvalidRequestError, UnsupportedAssignorError
 from pybroker.coordinator.group.modern.finding import find_or_create
 from pybroker.coordinator.group.modern.leave import leave
-from pybroker.coordinator.group.modern.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
-from pybroker.coordinator.group.modern.membership import MUST_REJOIN, check_epoch, check_group_size, find_or_replace
 from pybroker.coordinator.group.modern.reconciliation import Goal, UnknownStateError, reconcile
 from pybroker.coordinator.group.modern.records import build_current, build_subscription
 from pybroker.coordinator.group.modern.subscription import (
@@ -24,8 +22,9 @@ from pybroker.coordinator.group.modern.subscription import (
     update_patterns,
 )
 from pybroker.coordinator.group.modern.target import maybe_update_target
-from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue, revocation_key, session_key
-from pybroker.machine.machine import Timer
+from pybroker.coordinator.group.reconciled.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.membership import MUST_REJOIN, check_epoch, check_group_size, find_or_replace
+from pybroker.coordinator.group.reconciled.timers import revocation_timer, session_timer
 from pybroker.protocol.messages.consumer_group_heartbeat import (
     FIRST_VERSION_WITH_MEMBERS_OWN_ID,
     Assignment,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.decision import Decision
-    from pybroker.coordinator.group.modern.member import Held, Owned
+    from pybroker.coordinator.group.modern.member import Held, Member, Owned
     from pybroker.coordinator.group.view import GroupView
     from pybroker.machine.machine import Outcome
 
@@ -56,11 +55,12 @@ def heartbeat(view: GroupView, event: ConsumerHeartbeat, now: int) -> Outcome[Re
     check_group_size(decision.group, request.member_id, view.settings.consumer.max_size)
     member_id = request.member_id or event.fresh_id
     owned = None if request.topic_partitions is None else _owned(request.topic_partitions)
-    before = find_or_replace(decision, member_id, request.instance_id, joins=joins, classic=False)
-    check_epoch(before, request.member_epoch, owned)
+    before = find_or_replace(decision, member_id, request.instance_id, joins=joins)
+    check_epoch(decision.group, before, request.member_epoch, owned)
     wants = _updated(before, request, event.client)
     after = complete(decision, view, before, wants, owned, now)
-    decision.timers.append(session_timer(view, decision.group.id, member_id, now))
+    timeout_ms = view.consumer_settings(decision.group.id).session_timeout_ms
+    decision.timers.append(session_timer(decision.group.id, member_id, now + timeout_ms))
     return decision.outcome(_response(view, request, before, after))
 
 
@@ -88,18 +88,6 @@ def complete(
     if assigns:
         maybe_update_target(decision, view, now)
     return _reconcile(decision, view, wants, owned, changed, now)
-
-
-def session_timer(view: GroupView, group_id: str, member_id: str, now: int, timeout_ms: int | None = None) -> Timer:
-    """Return the timer that restarts a member's session timeout."""
-    timeout_ms = view.consumer_settings(group_id).session_timeout_ms if timeout_ms is None else timeout_ms
-    return Timer(session_key(group_id, member_id), now + timeout_ms, MemberSilent(group_id, member_id))
-
-
-def revocation_timer(group_id: str, member: Member, now: int) -> Timer:
-    """Return the timer of a member's rebalance timeout for revoking partitions."""
-    overdue = RevocationOverdue(group_id, member.member_id, member.epoch)
-    return Timer(revocation_key(group_id, member.member_id), now + member.rebalance_timeout_ms, overdue)
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
@@ -191,10 +179,8 @@ def _reconcile(
     if after == member:
         return member
     decision.write([build_current(group.id, after)])
-    if after.classic is None:
-        waits = after.state is MemberState.UNREVOKED_PARTITIONS
-        key = revocation_key(group.id, after.member_id)
-        decision.timers.append(revocation_timer(group.id, after, now) if waits else Timer(key, None))
+    if not after.is_classic:
+        decision.timers.append(revocation_timer(group.id, after, now))
     return after
 
 

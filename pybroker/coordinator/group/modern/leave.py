@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.errors import GroupIdNotFoundError
 from pybroker.coordinator.group.modern.decision import Decision
 from pybroker.coordinator.group.modern.downgrade import downgrade_without, may_downgrade_without
 from pybroker.coordinator.group.modern.group import ConsumerGroup
-from pybroker.coordinator.group.modern.member import STATIC_LEAVE_EPOCH
-from pybroker.coordinator.group.modern.membership import check_instance, unknown_instance
 from pybroker.coordinator.group.modern.records import (
     build_current,
     build_epoch,
@@ -24,7 +21,9 @@ from pybroker.coordinator.group.modern.records import (
     build_regex_tombstone,
 )
 from pybroker.coordinator.group.modern.subscription import current_hash
-from pybroker.coordinator.group.modern.timers import cancel_timers
+from pybroker.coordinator.group.reconciled.member import STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.membership import check_instance, find_group
+from pybroker.coordinator.group.reconciled.timers import cancel_timers
 from pybroker.machine.machine import Outcome
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.modern.member import Member
-    from pybroker.coordinator.group.modern.timers import MemberSilent, RevocationOverdue
     from pybroker.coordinator.group.view import GroupView
     from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -42,14 +40,11 @@ def leave(
     view: GroupView, request: ConsumerGroupHeartbeatRequest, now: int
 ) -> Outcome[Record, ConsumerGroupHeartbeatResponse]:
     """Decide about a member that leaves, permanently, or temporarily as a static member."""
-    group = find_consumer_group(view, request.group_id)
+    group = find_group(view, request.group_id, ConsumerGroup)
     reply = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.instance_id is None:
         return fence(view, group, [group.member(request.member_id)], now).outcome(reply)
-    member = group.static_member(request.instance_id)
-    if member is None:
-        raise unknown_instance(request.instance_id)
-    check_instance(member, request.member_id, request.instance_id)
+    member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
     if request.member_epoch != STATIC_LEAVE_EPOCH:
         return fence(view, group, [member], now).outcome(reply)
     # Its partitions are reserved for the member that joins with its instance id, with new assignment epochs.
@@ -79,31 +74,3 @@ def fence(view: GroupView, group: ConsumerGroup, members: Sequence[Member], now:
     )
     decision.write([build_epoch(group.id, group.epoch + 1, current_hash(decision.group, view.topics))])
     return decision
-
-
-def fence_silent(view: GroupView, event: MemberSilent, now: int) -> Outcome[Record, None]:
-    """Remove a member whose session has expired, if it still exists."""
-    group = view.group(event.group_id)
-    member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
-    if not isinstance(group, ConsumerGroup) or member is None:
-        return Outcome((), None)
-    return fence(view, group, [member], now).outcome(None)
-
-
-def fence_overdue(view: GroupView, event: RevocationOverdue, now: int) -> Outcome[Record, None]:
-    """Remove a member that missed its revocation deadline. Does nothing if its epoch has changed."""
-    group = view.group(event.group_id)
-    member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
-    if not isinstance(group, ConsumerGroup) or member is None or member.epoch != event.epoch:
-        return Outcome((), None)
-    return fence(view, group, [member], now).outcome(None)
-
-
-def find_consumer_group(view: GroupView, group_id: str) -> ConsumerGroup:
-    """Return a consumer group; raises `GroupIdNotFoundError`."""
-    group = view.group(group_id)
-    if group is None:
-        raise GroupIdNotFoundError(f"Group {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
-    return group

@@ -5,23 +5,14 @@ Owns its type, the states of its reconciliation and their transitions. Decides n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from pybroker.coordinator.group.reconciled.member import ReconciledMember
 from pybroker.machine.transitions import Transitions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-JOIN_EPOCH = 0
-"""The epoch in the heartbeat of a member that joins."""
-LEAVE_EPOCH = -1
-"""The epoch in the heartbeat of a member that leaves."""
-STATIC_LEAVE_EPOCH = -2
-"""The epoch in the heartbeat of a static member that leaves temporarily; its partitions are reserved until its session
-ends."""
 
 
 class MemberState(IntEnum):
@@ -57,10 +48,11 @@ TRANSITIONS = {
 
 RECONCILIATION = Transitions("reconciliation of a member", MemberState.STABLE, TRANSITIONS)
 
-Held: TypeAlias = "Mapping[bytes, Mapping[int, int]]"
+Held: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Partitions by topic id, each with the member epoch of its assignment; no topic without partitions."""
+NOTHING_HELD: Held = {}
 
-Owned: TypeAlias = "Mapping[bytes, frozenset[int]]"
+Owned: TypeAlias = Mapping[bytes, frozenset[int]]
 """Partitions by topic id."""
 
 
@@ -79,31 +71,19 @@ class ClassicMember(msgspec.Struct, frozen=True):
     """In order of preference; responses contain the first one."""
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(ReconciledMember[Owned], frozen=True):
     """A member: its identity, its subscription, and its partitions."""
 
-    member_id: str
-    epoch: int = JOIN_EPOCH
-    """The epoch in its heartbeats; advances when it has reached the target, `STATIC_LEAVE_EPOCH` while it is away."""
-    previous_epoch: int = -1
-    """The previous epoch, which the member sends again if the response with the new one was lost."""
     state: MemberState = MemberState.STABLE
-    instance_id: str | None = None
-    """Set for a static member (KIP-345)."""
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
-    """Maximum time for it to revoke partitions."""
-    client_id: str = ""
-    client_host: str = ""
     topics: frozenset[str] = frozenset()
     """Names of the topics that it subscribes to."""
     regex: str = ""
     """Regular expression of topic names that it subscribes to; empty without one."""
     assignor: str | None = None
     """The assignor that it prefers."""
-    assigned: Held = {}
+    assigned: Held = NOTHING_HELD
     """Partitions that it has or may take, and keeps."""
-    revoking: Held = {}
+    revoking: Held = NOTHING_HELD
     """Partitions that it has and must revoke; empty except in UNREVOKED_PARTITIONS."""
     classic: ClassicMember | None = None
     """Set while it uses the classic protocol."""
@@ -115,6 +95,21 @@ class Member(msgspec.Struct, frozen=True):
             topic: frozenset(self.assigned.get(topic, ())) | frozenset(self.revoking.get(topic, ()))
             for topic in self.assigned.keys() | self.revoking.keys()
         }
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it uses the classic protocol."""
+        return self.classic is not None
+
+    @property
+    def must_revoke(self) -> bool:
+        """Whether it must acknowledge a revocation; a member of the classic protocol rejoins instead."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS and self.classic is None
+
+    def has_all(self, owned: Owned) -> bool:
+        """Return whether all of these partitions are assigned to it."""
+        assigned = self.assigned
+        return all(topic in assigned and partitions <= assigned[topic].keys() for topic, partitions in owned.items())
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Return whether it has all partitions of a target of `epoch`."""

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pybroker.coordinator.group.modern.draft import ConsumerGroupDraft
-from pybroker.coordinator.group.modern.group import NO_TARGET_EPOCH, ConsumerGroup
-from pybroker.coordinator.group.modern.member import LEAVE_EPOCH, ClassicMember, ClassicProtocol, Member, MemberState
+from pybroker.coordinator.group.modern.group import ConsumerGroup
+from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member, MemberState
 from pybroker.coordinator.group.modern.regex import ResolvedRegex
+from pybroker.coordinator.group.reconciled.group import NO_EPOCH
+from pybroker.coordinator.group.reconciled.member import LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.replay import Replay, keep_ahead
 from pybroker.protocol.messages.group_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -52,64 +55,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.records import GroupRecord
     from pybroker.protocol.schema import Message
 
-_AHEAD = "_ahead"
-"""Attribute of a group: the key of the first record applied ahead of its commit, and the group after all records."""
-_APPLIED = "_applied"
-"""Attribute of the group after these records: the keys of all records but the first, by identity."""
-
 _STATES = {int(state): state for state in MemberState}
-
-
-def replay(group: ConsumerGroup | None, key: Message, value: Message | None) -> ConsumerGroup | None:
-    """Return the group after a record of `RECORD_KEYS`, None if it is deleted. `group` is None for a new group."""
-    if group is None:
-        if value is None:
-            return None
-        group = ConsumerGroup(key.group_id)  # type: ignore[attr-defined]  # every key of RECORD_KEYS has it
-    known = group.__dict__
-    ahead = known.get(_AHEAD)
-    if ahead is not None and ahead[0] is key:
-        return ahead[1]  # type: ignore[no-any-return]  # the value that `_keep_for` stored
-    if id(key) in known.get(_APPLIED, ()):
-        return group
-    if value is None and type(key) is ConsumerGroupMetadataKey:
-        return None
-    draft = ConsumerGroupDraft(group)
-    _CHANGES[type(key)](draft, key, value)
-    return draft.build()
-
-
-def replay_ahead(group: ConsumerGroup, records: Sequence[GroupRecord]) -> ConsumerGroup:
-    """Return the group after applying records that are not committed yet. `replay` returns it again for these records.
-
-    The records are committed together, so no state between two records is visible. They are applied in one pass: ten
-    thousand records cost one iteration over the group. No record deletes the group itself.
-    """
-    if not records:
-        return group
-    draft = ConsumerGroupDraft(group)
-    for record in records:
-        _CHANGES[type(record.key)](draft, record.key, record.value)
-    return _keep_for(group, records, draft.build())
-
-
-def replay_targets_ahead(
-    group: ConsumerGroup, targets: Mapping[str, Owned], records: Sequence[GroupRecord]
-) -> ConsumerGroup:
-    """Do the same as `replay_ahead` for target assignments: `records` has one record for each member in `targets`."""
-    if not records:
-        return group
-    draft = ConsumerGroupDraft(group)
-    for member_id, target in targets.items():
-        draft.put_target(member_id, target)
-    return _keep_for(group, records, draft.build())
-
-
-def _keep_for(group: ConsumerGroup, records: Sequence[GroupRecord], after: ConsumerGroup) -> ConsumerGroup:
-    group.__dict__[_AHEAD] = records[0].key, after
-    # The keys are referenced, so that no other object gets the same identity.
-    after.__dict__[_APPLIED] = {id(record.key): record.key for record in records[1:]}
-    return after
 
 
 def _change_epoch(draft: ConsumerGroupDraft, _key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue) -> None:
@@ -152,7 +98,7 @@ def _change_target_epoch(
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     if value is None:
-        draft.set(assignment_epoch=NO_TARGET_EPOCH, assignment_ms=0)
+        draft.set(assignment_epoch=NO_EPOCH, assignment_ms=0)
     else:
         draft.set(assignment_epoch=value.assignment_epoch, assignment_ms=value.assignment_timestamp)
 
@@ -229,5 +175,17 @@ _CHANGES: dict[type[Message], Callable[[ConsumerGroupDraft, Any, Any], None]] = 
     ConsumerGroupRegularExpressionKey: _change_regex,
 }
 
-RECORD_KEYS = tuple(_CHANGES)
-"""The keys of the records that this module applies."""
+REPLAY = Replay(ConsumerGroup, ConsumerGroupDraft, _CHANGES, ConsumerGroupMetadataKey)
+replay = REPLAY.replay
+
+
+def replay_targets_ahead(
+    group: ConsumerGroup, targets: Mapping[str, Owned], records: Sequence[GroupRecord]
+) -> ConsumerGroup:
+    """Do the same as `Replay.replay_ahead` for targets: `records` has one record for each member in `targets`."""
+    if not records:
+        return group
+    draft = ConsumerGroupDraft(group)
+    for member_id, target in targets.items():
+        draft.put_target(member_id, target)
+    return keep_ahead(group, records, draft.build())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.group.reconciled.settings import own_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -86,15 +88,10 @@ def build_consumer_settings(config: BrokerConfig) -> ConsumerGroupSettings:
 
 
 def overlay(settings: ConsumerGroupSettings, own: Mapping[str, str]) -> ConsumerGroupSettings:
-    """Return the settings of a group with settings of its own, by Kafka's names.
+    """Return the settings of a group with settings of its own, by Kafka's names."""
 
-    They were inside the broker's limits when they were set. If the broker's limits have changed since, the nearest
-    allowed value applies, as in Kafka.
-    """
-    changes = {}
-    for key, name in _OF_A_GROUP.items():
-        text = own.get(key)
-        if text is not None:
-            low, high = getattr(settings, name.replace("_ms", "_range_ms"))
-            changes[name] = min(max(int(text), low), high)
-    return msgspec.structs.replace(settings, **changes)
+    def limits(name: str) -> tuple[int, int]:
+        low, high = getattr(settings, name.replace("_ms", "_range_ms"))
+        return low, high
+
+    return msgspec.structs.replace(settings, **own_numbers(own, _OF_A_GROUP, limits))

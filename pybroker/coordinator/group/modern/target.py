@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def maybe_update_target(decision: Decision, view: GroupView, now: int) -> None:
     """Compute a new target if one is due."""
     group = decision.group
-    if group.assignment_epoch >= group.epoch or not _may_assign(group, view, now):
+    interval_ms = view.consumer_settings(group.id).assignment_interval_ms
+    if group.assignment_epoch >= group.epoch or not group.may_assign(interval_ms, now):
         return
     assign = ASSIGNORS[preferred_assignor(group.members.values(), view.settings.consumer.assignors)]
     result = assign(build_spec(group, view))
@@ -49,9 +50,3 @@ def build_spec(group: ConsumerGroup, view: GroupView) -> GroupSpec:
         {topic.topic_id: topic.partitions for topic in topics},
         is_homogeneous(group.members.values()),
     )
-
-
-def _may_assign(group: ConsumerGroup, view: GroupView, now: int) -> bool:
-    interval_ms = view.consumer_settings(group.id).assignment_interval_ms
-    # An assignment in the future is from before the clock was set back.
-    return group.assignment_ms == 0 or interval_ms == 0 or not 0 <= now - group.assignment_ms < interval_ms

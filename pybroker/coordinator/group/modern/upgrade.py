@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pybroker.coordinator.group.classic.draft import GroupDraft
 from pybroker.coordinator.group.classic.group import MOST_ELEMENTS
 from pybroker.coordinator.group.errors import GroupIdNotFoundError
-from pybroker.coordinator.group.group_change import GroupChange
 from pybroker.coordinator.group.modern.decision import Decision
 from pybroker.coordinator.group.modern.group import ConsumerGroup
 from pybroker.coordinator.group.modern.member import ClassicMember, ClassicProtocol, Member
@@ -27,8 +26,7 @@ from pybroker.coordinator.group.modern.records import (
     build_target_epoch,
 )
 from pybroker.coordinator.group.modern.subscription import metadata_hash
-from pybroker.coordinator.group.modern.timers import MemberSilent, session_key
-from pybroker.machine.machine import Timer
+from pybroker.coordinator.group.reconciled.timers import session_timer
 from pybroker.protocol.errors import ErrorCode, MalformedMessage
 from pybroker.protocol.messages.consumer_protocol import decode_framed
 from pybroker.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -50,10 +48,7 @@ if TYPE_CHECKING:
 def replace_classic(group: ClassicGroup) -> Decision:
     """Delete a classic group without members, and begin a consumer group in its place; offsets are kept."""
     decision = Decision(ConsumerGroup(group.id))
-    decision.records += group.build_tombstones()
-    # Records after this one are applied ahead to this very value (`replay`).
-    decision.records.append(GroupChange(group.id, decision.group))
-    decision.timers += (Timer(key, None) for key in group.timer_keys())
+    decision.replace_classic(group)
     return decision
 
 
@@ -81,8 +76,7 @@ def upgrade(view: GroupView, group: ClassicGroup, now: int) -> Decision:
     decision.write([build_target_epoch(group.id, group.generation, 0)])
     decision.write(build_current(group.id, member) for member in members)
     decision.timers += (
-        Timer(session_key(group.id, member.id), now + member.session_timeout_ms, MemberSilent(group.id, member.id))
-        for member in group.members.in_order()
+        session_timer(group.id, member.id, now + member.session_timeout_ms) for member in group.members.in_order()
     )
     return decision
 

@@ -1,51 +1,51 @@
-"""A decision in progress about a streams group: its records so far, and the group after them.
+"""A decision in progress about a streams group.
 
-Owns the bookkeeping of every decision about a streams group. Later steps of a decision see the earlier ones as if they
-were committed. The machine's own group is unchanged until the records are applied.
+Owns the records that add and replace members, and changes of state that no record contains.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from pybroker.coordinator.group.group_change import GroupChange
-from pybroker.coordinator.group.streams.replay import replay_ahead
-from pybroker.machine.machine import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.group.records import GroupRecord
-    from pybroker.coordinator.group.streams.group import StreamsGroup
-    from pybroker.machine.machine import Timer
-
-Reply = TypeVar("Reply")
+from pybroker.coordinator.group.reconciled.decision import GroupDecision
+from pybroker.coordinator.group.streams.group import StreamsGroup
+from pybroker.coordinator.group.streams.member import StreamsMember
+from pybroker.coordinator.group.streams.records import (
+    build_current,
+    build_member,
+    build_member_tombstones,
+    build_target,
+)
+from pybroker.coordinator.group.streams.replay import REPLAY
 
 
-class StreamsDecision:
+class StreamsDecision(GroupDecision[StreamsGroup, StreamsMember]):
     """Starts with the current group; a new group has no records and no members."""
 
     def __init__(self, group: StreamsGroup) -> None:
-        # Invariant: the initial group after `records`.
-        self.group = group
-        self.records: list[Record] = []
-        self.timers: list[Timer] = []
+        super().__init__(group, REPLAY)
 
-    def write(self, records: Iterable[GroupRecord]) -> None:
-        """Add records, none of which deletes the group itself."""
-        added = list(records)
-        self.records.extend(added)
-        self.group = replay_ahead(self.group, added)
+    def new_member(self, member_id: str) -> StreamsMember:
+        """Return a member that is not in the group yet."""
+        return StreamsMember(member_id)
+
+    def write_replacement(self, replaced: StreamsMember, member: StreamsMember) -> None:
+        """Delete a static member, and add the one that replaces it, with the same target."""
+        group_id, target = self.group.id, self.group.target_of(replaced.member_id)
+        self.write(
+            [
+                *build_member_tombstones(group_id, replaced.member_id),
+                build_member(group_id, member),
+                build_target(group_id, member.member_id, target),
+                build_current(group_id, member),
+            ]
+        )
 
     def set(self, **changes: Any) -> None:
         """Change fields of the group that are in memory only."""
         if any(getattr(self.group, name) != value for name, value in changes.items()):
             self.group = msgspec.structs.replace(self.group, **changes)
             self.records.append(GroupChange(self.group.id, self.group))
-
-    def outcome(self, reply: Reply) -> Outcome[Record, Reply]:
-        """Return the outcome of the decision."""
-        return Outcome(tuple(self.records), reply, tuple(self.timers))

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import GroupIdNotFoundError, StreamsInvalidTopologyError
+from pybroker.coordinator.group.reconciled.membership import find_group
 from pybroker.coordinator.group.streams.configuration import configure
-from pybroker.coordinator.group.streams.membership import find_streams_group
+from pybroker.coordinator.group.streams.group import StreamsGroup
 from pybroker.coordinator.group.streams.offsets import NO_OFFSETS
 from pybroker.coordinator.group.streams.tasks import NO_TASKS, without_epochs
 from pybroker.machine.machine import Outcome
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.events import DescribeStreamsGroups
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.streams.configuration import ConfiguredSubtopology, ConfiguredTopic
-    from pybroker.coordinator.group.streams.group import StreamsGroup
     from pybroker.coordinator.group.streams.member import StreamsMember
     from pybroker.coordinator.group.streams.tasks import TaskSet
     from pybroker.coordinator.group.streams.topology import InternalTopic, Subtopology
@@ -42,7 +42,7 @@ def describe(view: GroupView, event: DescribeStreamsGroups, _now: int) -> Outcom
 
 def _describe(view: GroupView, group_id: str) -> message.DescribedGroup:
     try:
-        group = find_streams_group(view, group_id)
+        group = find_group(view, group_id, StreamsGroup)
     except GroupIdNotFoundError as error:
         return message.DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
     return message.DescribedGroup(

@@ -11,24 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pybroker.coordinator.group.errors import FencedMemberEpochError, InvalidRequestError, UnknownMemberIdError
-from pybroker.coordinator.group.modern.timers import revocation_key, session_key
+from pybroker.coordinator.group.reconciled.group import NO_EPOCH
+from pybroker.coordinator.group.reconciled.member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.membership import check_epoch, check_group_size, find_or_replace
+from pybroker.coordinator.group.reconciled.timers import revocation_timer, session_timer
 from pybroker.coordinator.group.streams.configuration import configure
-from pybroker.coordinator.group.streams.group import NO_EPOCH
+from pybroker.coordinator.group.streams.finding import find_or_create
 from pybroker.coordinator.group.streams.leave import leave, request_shutdown
-from pybroker.coordinator.group.streams.member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    MemberState,
-    StreamsMember,
-    has_new_placement,
-)
-from pybroker.coordinator.group.streams.membership import (
-    check_epoch,
-    check_group_size,
-    find_or_create,
-    find_or_replace,
-)
+from pybroker.coordinator.group.streams.member import has_new_placement
 from pybroker.coordinator.group.streams.offsets import NO_OFFSETS, reported_offsets
 from pybroker.coordinator.group.streams.reconciliation import UnknownStateError, reconcile
 from pybroker.coordinator.group.streams.records import (
@@ -42,12 +32,7 @@ from pybroker.coordinator.group.streams.request import check_owned, check_reques
 from pybroker.coordinator.group.streams.settings import assignment_configs
 from pybroker.coordinator.group.streams.target import maybe_update_target
 from pybroker.coordinator.group.streams.tasks import NO_TASKS
-from pybroker.coordinator.group.streams.timers import (
-    StreamsDelayOver,
-    StreamsMemberSilent,
-    TaskRevocationOverdue,
-    delay_key,
-)
+from pybroker.coordinator.group.streams.timers import StreamsDelayOver, delay_key
 from pybroker.coordinator.group.streams.topology import build_topology
 from pybroker.machine.machine import Timer
 
@@ -56,6 +41,7 @@ if TYPE_CHECKING:
     from pybroker.coordinator.group.group_change import Record
     from pybroker.coordinator.group.streams.configuration import ConfiguredTopology
     from pybroker.coordinator.group.streams.decision import StreamsDecision
+    from pybroker.coordinator.group.streams.member import StreamsMember
     from pybroker.coordinator.group.streams.tasks import Tasks
     from pybroker.coordinator.group.streams.topology import Topology
     from pybroker.coordinator.group.view import GroupView
@@ -71,13 +57,13 @@ def heartbeat(view: GroupView, event: StreamsHeartbeat, now: int) -> Outcome[Rec
         return leave(view, request)
     joins = request.member_epoch == JOIN_EPOCH
     decision = find_or_create(view, request.group_id, joins=joins)
-    if joins:
-        most = view.streams_settings(request.group_id).max_size
-        check_group_size(decision.group, request.member_id, request.instance_id, most)
+    settings = view.streams_settings(request.group_id)
+    if joins and decision.group.static_member(request.instance_id) is None:
+        check_group_size(decision.group, request.member_id, settings.max_size)
     was_empty = decision.group.is_empty
     owned = owned_tasks(request)
     before = find_or_replace(decision, request.member_id, request.instance_id, joins=joins)
-    check_epoch(before, request.member_epoch, owned)
+    check_epoch(decision.group, before, request.member_epoch, owned)
     wants = _updated(before, request, event.client, joins=joins)
     configured = _update_epoch(decision, view, _topology(decision, request), before, wants)
     if configured.is_ready:
@@ -87,23 +73,11 @@ def heartbeat(view: GroupView, event: StreamsHeartbeat, now: int) -> Outcome[Rec
         _maybe_delay(decision, view, now)
     delayed = maybe_update_target(decision, configured, view, now)
     after = _reconcile(decision, wants, owned, now)
-    decision.timers.append(session_timer(view, request.group_id, request.member_id, now))
+    decision.timers.append(session_timer(request.group_id, request.member_id, now + settings.session_timeout_ms))
     if request.shutdown_application:
         request_shutdown(decision, request.member_id)
     _count_endpoints(decision, before, after)
     return decision.outcome(build_reply(view, event, decision.group, HeartbeatStep(before, after, configured, delayed)))
-
-
-def session_timer(view: GroupView, group_id: str, member_id: str, now: int) -> Timer:
-    """Return the timer that restarts a member's session timeout."""
-    deadline_ms = now + view.streams_settings(group_id).session_timeout_ms
-    return Timer(session_key(group_id, member_id), deadline_ms, StreamsMemberSilent(group_id, member_id))
-
-
-def revocation_timer(group_id: str, member: StreamsMember, now: int) -> Timer:
-    """Return the timer of a member's rebalance timeout for revoking tasks."""
-    overdue = TaskRevocationOverdue(group_id, member.member_id, member.epoch)
-    return Timer(revocation_key(group_id, member.member_id), now + member.rebalance_timeout_ms, overdue)
 
 
 def _updated(
@@ -212,9 +186,7 @@ def _reconcile(decision: StreamsDecision, member: StreamsMember, owned: Tasks | 
     if after == member:
         return member
     decision.write([build_current(group.id, after)])
-    waits = after.state is MemberState.UNREVOKED_TASKS
-    key = revocation_key(group.id, after.member_id)
-    decision.timers.append(revocation_timer(group.id, after, now) if waits else Timer(key, None))
+    decision.timers.append(revocation_timer(group.id, after, now))
     return after
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pybroker.coordinator.group.modern.timers import cancel_timers
+from pybroker.coordinator.group.reconciled.member import STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.membership import check_instance, find_group
+from pybroker.coordinator.group.reconciled.timers import cancel_timers
 from pybroker.coordinator.group.streams.decision import StreamsDecision
 from pybroker.coordinator.group.streams.group import StreamsGroup
-from pybroker.coordinator.group.streams.member import STATIC_LEAVE_EPOCH, StreamsMember
-from pybroker.coordinator.group.streams.membership import check_instance, find_streams_group
 from pybroker.coordinator.group.streams.records import (
     build_current,
     build_epoch,
@@ -29,14 +29,15 @@ from pybroker.protocol.messages.streams_group_heartbeat import StreamsGroupHeart
 
 if TYPE_CHECKING:
     from pybroker.coordinator.group.group_change import Record
-    from pybroker.coordinator.group.streams.timers import StreamsDelayOver, StreamsMemberSilent, TaskRevocationOverdue
+    from pybroker.coordinator.group.streams.member import StreamsMember
+    from pybroker.coordinator.group.streams.timers import StreamsDelayOver
     from pybroker.coordinator.group.view import GroupView
     from pybroker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 
 def leave(view: GroupView, request: StreamsGroupHeartbeatRequest) -> Outcome[Record, StreamsReply]:
     """Decide about a member that leaves, permanently, or temporarily as a static member."""
-    decision = StreamsDecision(find_streams_group(view, request.group_id))
+    decision = StreamsDecision(find_group(view, request.group_id, StreamsGroup))
     group = decision.group
     reply = StreamsReply(StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))
     if request.instance_id is None:
@@ -90,16 +91,6 @@ def fence(decision: StreamsDecision, member: StreamsMember) -> None:
     decision.timers += cancel_timers(group.id, member.member_id)
 
 
-def fence_silent(view: GroupView, event: StreamsMemberSilent, _now: int) -> Outcome[Record, None]:
-    """Remove a member whose session has expired, if it still exists."""
-    return _fence_member(view, event.group_id, event.member_id, None)
-
-
-def fence_overdue(view: GroupView, event: TaskRevocationOverdue, _now: int) -> Outcome[Record, None]:
-    """Remove a member that missed its revocation deadline. Does nothing if its epoch has changed."""
-    return _fence_member(view, event.group_id, event.member_id, event.epoch)
-
-
 def assign_after_delay(view: GroupView, event: StreamsDelayOver, now: int) -> Outcome[Record, None]:
     """Compute the first target of a group, if it still exists."""
     group = view.group(event.group_id)
@@ -107,14 +98,4 @@ def assign_after_delay(view: GroupView, event: StreamsDelayOver, now: int) -> Ou
         return Outcome((), None)
     decision = StreamsDecision(group)
     end_delay(decision, view, now)
-    return decision.outcome(None)
-
-
-def _fence_member(view: GroupView, group_id: str, member_id: str, epoch: int | None) -> Outcome[Record, None]:
-    group = view.group(group_id)
-    member = group.members.get(member_id) if isinstance(group, StreamsGroup) else None
-    if not isinstance(group, StreamsGroup) or member is None or epoch not in (None, member.epoch):
-        return Outcome((), None)
-    decision = StreamsDecision(group)
-    fence(decision, member)
     return decision.outcome(None)

@@ -8,20 +8,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from pybroker.coordinator.group.streams.tasks import NOTHING_HELD, HeldTasks
+from pybroker.coordinator.group.reconciled.member import ReconciledMember
+from pybroker.coordinator.group.streams.tasks import NOTHING_HELD, HeldTasks, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-JOIN_EPOCH = 0
-"""The epoch in the heartbeat of a member that joins."""
-LEAVE_EPOCH = -1
-"""The epoch in the heartbeat of a member that leaves."""
-STATIC_LEAVE_EPOCH = -2
-"""The epoch in the heartbeat of a static member that leaves temporarily; its tasks are reserved until its session
-ends."""
 
 
 class MemberState(IntEnum):
@@ -37,22 +28,11 @@ class MemberState(IntEnum):
     """A state of a newer broker: the member must rejoin."""
 
 
-class StreamsMember(msgspec.Struct, frozen=True):
+class StreamsMember(ReconciledMember[Tasks], frozen=True):
     """A member: its identity, its process, and its tasks."""
 
-    member_id: str
-    epoch: int = JOIN_EPOCH
-    """The epoch in its heartbeats; advances when it has reached the target, `STATIC_LEAVE_EPOCH` while it is away."""
     previous_epoch: int = 0
-    """The previous epoch, which the member sends again if the response with the new one was lost."""
     state: MemberState = MemberState.STABLE
-    instance_id: str | None = None
-    """Set for a static member (KIP-345)."""
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
-    """Maximum time for it to revoke tasks."""
-    client_id: str = ""
-    client_host: str = ""
     topology_epoch: int = -1
     """The epoch of the topology that it runs."""
     process_id: str = ""
@@ -64,6 +44,15 @@ class StreamsMember(msgspec.Struct, frozen=True):
     """Tasks that it has or may take, and keeps."""
     revoking: HeldTasks = NOTHING_HELD
     """Tasks that it has and must revoke; empty except in UNREVOKED_TASKS."""
+
+    @property
+    def must_revoke(self) -> bool:
+        """Whether it must acknowledge a revocation within its rebalance timeout."""
+        return self.state is MemberState.UNREVOKED_TASKS
+
+    def has_all(self, owned: Tasks) -> bool:
+        """Return whether all of these tasks are assigned to it, in the same role."""
+        return self.assigned.contains(owned)
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Return whether it has all tasks of a target of `epoch`."""

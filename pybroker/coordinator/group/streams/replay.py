@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pybroker.coordinator.group.streams.group import NO_EPOCH, StreamsGroup
-from pybroker.coordinator.group.streams.member import LEAVE_EPOCH, MemberState, StreamsMember
+from pybroker.coordinator.group.reconciled.group import NO_EPOCH
+from pybroker.coordinator.group.reconciled.member import LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.replay import Replay
+from pybroker.coordinator.group.streams.group import StreamsGroup
+from pybroker.coordinator.group.streams.member import MemberState, StreamsMember
 from pybroker.coordinator.group.streams.tasks import NOTHING_HELD, HeldTasks, Tasks, task_set
 from pybroker.coordinator.group.streams.topology import build_topology
 from pybroker.protocol.messages.group_records import streams_group_current_member_assignment as current_record
@@ -22,16 +25,10 @@ from pybroker.protocol.messages.group_records import streams_group_target_assign
 from pybroker.protocol.messages.group_records import streams_group_topology as topology_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from pybroker.coordinator.group.records import GroupRecord
     from pybroker.coordinator.group.streams.tasks import ActiveTasks, TaskSet
     from pybroker.protocol.schema import Message
-
-_AHEAD = "_ahead"
-"""Attribute of a group: the key of the first record applied ahead of its commit, and the group after all records."""
-_APPLIED = "_applied"
-"""Attribute of the group after these records: the keys of all records but the first, by identity."""
 
 _STATES = {int(state): state for state in MemberState}
 
@@ -62,43 +59,6 @@ class _Draft:
     def build(self) -> StreamsGroup:
         """Return the group after all changes."""
         return msgspec.structs.replace(self._group, **self._changed)
-
-
-def replay(group: StreamsGroup | None, key: Message, value: Message | None) -> StreamsGroup | None:
-    """Return the group after a record of `RECORD_KEYS`, None if it is deleted. `group` is None for a new group."""
-    if group is None:
-        if value is None:
-            return None
-        group = StreamsGroup(key.group_id)  # type: ignore[attr-defined]  # every key of RECORD_KEYS has it
-    known = group.__dict__
-    ahead = known.get(_AHEAD)
-    if ahead is not None and ahead[0] is key:
-        return ahead[1]  # type: ignore[no-any-return]  # the value that `replay_ahead` stored
-    if id(key) in known.get(_APPLIED, ()):
-        return group
-    if value is None and type(key) is metadata_record.StreamsGroupMetadataKey:
-        return None
-    draft = _Draft(group)
-    _CHANGES[type(key)](draft, key, value)
-    return draft.build()
-
-
-def replay_ahead(group: StreamsGroup, records: Sequence[GroupRecord]) -> StreamsGroup:
-    """Return the group after applying records that are not committed yet. `replay` returns it again for these records.
-
-    The records are committed together, so no state between two records is visible. They are applied in one pass. No
-    record deletes the group itself.
-    """
-    if not records:
-        return group
-    draft = _Draft(group)
-    for record in records:
-        _CHANGES[type(record.key)](draft, record.key, record.value)
-    after = draft.build()
-    group.__dict__[_AHEAD] = records[0].key, after
-    # The keys are referenced, so that no other object gets the same identity.
-    after.__dict__[_APPLIED] = {id(record.key): record.key for record in records[1:]}
-    return after
 
 
 def _change_epoch(
@@ -222,5 +182,4 @@ _CHANGES: dict[type[Message], Callable[[_Draft, Any, Any], None]] = {
     topology_record.StreamsGroupTopologyKey: _change_topology,
 }
 
-RECORD_KEYS = tuple(_CHANGES)
-"""The keys of the records that this module applies."""
+REPLAY = Replay(StreamsGroup, _Draft, _CHANGES, metadata_record.StreamsGroupMetadataKey)

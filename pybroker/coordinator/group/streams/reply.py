@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.group.reconciled.member import JOIN_EPOCH
 from pybroker.coordinator.group.streams.endpoints import endpoint_partitions
-from pybroker.coordinator.group.streams.member import JOIN_EPOCH
 from pybroker.coordinator.group.streams.status import Status, StatusCode
 from pybroker.coordinator.group.streams.tasks import without_epochs
 from pybroker.protocol.messages import streams_group_heartbeat as message

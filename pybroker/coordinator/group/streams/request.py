@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybroker.coordinator.group.errors import InvalidRequestError
-from pybroker.coordinator.group.streams.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
+from pybroker.coordinator.group.reconciled.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from pybroker.coordinator.group.streams.tasks import Tasks, task_set
 from pybroker.coordinator.group.streams.topology import check_topology
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pybroker.coordinator.group.reconciled.settings import own_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -85,20 +87,9 @@ def build_streams_settings(config: BrokerConfig) -> StreamsGroupSettings:
 
 
 def overlay_streams(settings: StreamsGroupSettings, own: Mapping[str, str]) -> StreamsGroupSettings:
-    """Return the settings of a group with settings of its own, by Kafka's names.
-
-    They were inside the broker's limits when they were set. If the broker's limits have changed since, the nearest
-    allowed value applies, as in Kafka.
-    """
-    changes: dict[str, int | str] = {}
-    for key, name in _OF_A_GROUP.items():
-        text = own.get(key)
-        if text is not None:
-            low, high = settings.ranges.get(name, (0, _MOST))
-            changes[name] = min(max(int(text), low), high)
-    if own.get(_ASSIGNOR):
-        changes["assignor"] = own[_ASSIGNOR]
-    return msgspec.structs.replace(settings, **changes)
+    """Return the settings of a group with settings of its own, by Kafka's names."""
+    numbers = own_numbers(own, _OF_A_GROUP, lambda name: settings.ranges.get(name, (0, _MOST)))
+    return msgspec.structs.replace(settings, assignor=own.get(_ASSIGNOR) or settings.assignor, **numbers)
 
 
 def assignment_configs(settings: StreamsGroupSettings) -> dict[str, str]:

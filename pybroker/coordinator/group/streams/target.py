@@ -39,9 +39,9 @@ def maybe_update_target(
         return BY_INITIAL_DELAY
     if group.assignment_epoch >= group.epoch:
         return None
-    if not _may_assign(group, view, now):
-        return BY_INTERVAL
     settings = view.streams_settings(group.id)
+    if not group.may_assign(settings.assignment_interval_ms, now):
+        return BY_INTERVAL
     found = ASSIGNORS[settings.assignor](build_spec(group, configured, settings.standby_replicas))
     targets = {member_id: found.get(member_id, NO_TASKS) for member_id in sorted(group.members)}
     decision.write(
@@ -80,9 +80,3 @@ def end_delay(decision: StreamsDecision, view: GroupView, now: int) -> None:
     except StreamsInvalidTopologyError:
         return  # The topics have changed. The next heartbeat returns the error.
     maybe_update_target(decision, configured, view, now)
-
-
-def _may_assign(group: StreamsGroup, view: GroupView, now: int) -> bool:
-    interval_ms = view.streams_settings(group.id).assignment_interval_ms
-    # An assignment in the future is from before the clock was set back.
-    return group.assignment_ms == 0 or interval_ms == 0 or not 0 <= now - group.assignment_ms < interval_ms

@@ -1,7 +1,6 @@
-"""The timers of streams groups: their keys and events.
+"""The timer of the initial rebalance delay of streams groups: its key and its event.
 
-Owns only the event types, and the key of the initial delay. Members' keys are those of `modern.timers`: a group is of
-one type at a time.
+Must not know the timers of members: these are in `reconciled.timers`.
 """
 
 from __future__ import annotations
@@ -12,22 +11,6 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-
-class StreamsMemberSilent(msgspec.Struct, frozen=True):
-    """A member's session has expired."""
-
-    group_id: str
-    member_id: str
-
-
-class TaskRevocationOverdue(msgspec.Struct, frozen=True):
-    """A member has not revoked its tasks within its rebalance timeout."""
-
-    group_id: str
-    member_id: str
-    epoch: int
-    """The epoch in which it must revoke them."""
 
 
 class StreamsDelayOver(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ import pytest
 from pybroker.coordinator.group import errors
 from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.coordinator.group.modern.member import MemberState
-from pybroker.coordinator.group.modern.timers import revocation_key, session_key
+from pybroker.coordinator.group.reconciled.timers import revocation_key, session_key
 from pybroker.coordinator.group.records import GroupRecord
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions

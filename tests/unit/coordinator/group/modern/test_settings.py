@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybroker.coordinator.group.events import Client, ConsumerHeartbeat
 from pybroker.coordinator.group.machine import GroupMachine
 from pybroker.coordinator.group.modern.settings import overlay
-from pybroker.coordinator.group.modern.timers import session_key
+from pybroker.coordinator.group.reconciled.timers import session_key
 from pybroker.coordinator.group.settings import build_own_settings
 from pybroker.coordinator.group.view import TopicInfo, Topics
 from pybroker.machine.machine import Delayed

@@ -1,4 +1,4 @@
-"""What a heartbeat of a streams group does and returns, and how it is rejected, in Kafka's words."""
+"""Heartbeats of a streams group: their effects, their responses, and their errors, with Kafka's messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pybroker.coordinator.group import errors
 from pybroker.coordinator.group.events import DeleteGroups
-from pybroker.coordinator.group.modern.timers import revocation_key, session_key
+from pybroker.coordinator.group.reconciled.timers import revocation_key, session_key
 from pybroker.coordinator.group.streams.member import MemberState
 from pybroker.coordinator.group.streams.status import StatusCode
 from pybroker.protocol.messages import streams_group_heartbeat as message
