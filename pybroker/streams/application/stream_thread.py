@@ -322,16 +322,10 @@ class StreamThread(RebalanceListener):
         with self.lock:
             self.tasks.close_dirty()
             self.tasks.wipe(corrupted)
-            partitions = self._consumer.assignment()
-            committed = self._consumer.committed(*partitions)
-            for partition in partitions:
-                offset = committed.get(partition)
+            # A task resets its partitions without a committed offset when it is restored.
+            for partition, offset in self._consumer.committed(*self._consumer.assignment()).items():
                 if offset is not None:
                     self._consumer.seek(partition, offset.offset)
-                elif self._settings.clients.main.get("auto.offset.reset") == "latest":
-                    self._consumer.seek_to_end(partition)
-                else:
-                    self._consumer.seek_to_beginning(partition)
             self.tasks.assign(self._driver.owned_tasks())
         self.is_assigned = True
         self._context.on_change()

@@ -64,6 +64,8 @@ class ThreadTasks:
         self._deferred: dict[GroupTask, TaskState] = {}
         """Assigned tasks whose directory another thread has not released yet."""
         self._paused: set[TopicPartition] = set()
+        self._first: dict[TopicPartition, int] = {}
+        """The first positions of partitions without a committed offset, where they are not the earliest ones."""
         self.processed = self.committed = 0
         self._closed_dropped = 0
 
@@ -215,7 +217,8 @@ class ThreadTasks:
     def _reset_offsets(self, task: ThreadTask, committed: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         """Apply the `offset_reset` of sources to their partitions without a committed offset.
 
-        The latest offset is that of now, so that records which are sent to a running application are processed.
+        The latest offset is that of now, so that records which are sent to a running application are processed. A task
+        that is created again begins where it began before: nothing that it has read is committed.
 
         Raises:
             StreamsError: the source has `offset_reset="none"`.
@@ -231,11 +234,16 @@ class ThreadTasks:
                 continue
             if reset == "none":
                 raise StreamsError(f"no committed offset of {new[0]}, and the reset of source {node.name} is 'none'")
-            if reset == "latest":
-                for partition, end in self._consumer.end_offsets(*new).items():
-                    self._consumer.seek(partition, end)
-            elif reset == "earliest":
+            if reset == "earliest":
                 self._consumer.seek_to_beginning(*new)
+                continue
+            unread = [partition for partition in new if partition not in self._first]
+            if unread and reset == "latest":
+                self._first |= self._consumer.end_offsets(*unread)
+            elif unread:
+                self._first |= {partition: self._consumer.position(partition) for partition in unread}
+            for partition in new:
+                self._consumer.seek(partition, self._first[partition])
 
     def add(self, partition: TopicPartition, records: Iterable[RawRecord]) -> None:
         """Append fetched records of one partition. A partition with a full queue is paused."""

@@ -30,6 +30,7 @@ from pybroker.streams import (
     UncaughtResponse,
     time_windowed,
 )
+from pybroker.streams.errors import TaskCorruptedError
 from pybroker.streams.topology.topology import Topology
 from tests.conformance.conftest import Server, serving
 from tests.support.conditions import wait_until
@@ -424,6 +425,31 @@ def test_a_source_has_an_offset_reset_of_its_own(brokers: Server, app_id: str, s
     assert [r.value for r in _read(servers, f"{app_id}.out", 1)] == [b"old"]
     _send(servers, f"{app_id}.new", ("a", "new"))
     assert [r.value for r in _read(servers, f"{app_id}.out", 2)] == [b"old", b"new"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["of the application", "of a source"])
+def test_a_task_that_is_corrupted_before_its_first_commit_skips_nothing(
+    brokers: Server, app_id: str, started: Started, whole: bool
+) -> None:
+    servers, failures = brokers.bootstrap_servers, itertools.count(1)
+    create_topics(servers, [f"{app_id}.{name}" for name in ("in", "out")])
+    _send(servers, f"{app_id}.in", ("a", "before the application"))
+
+    def fails_once(value: str) -> str:
+        if next(failures) == 1:
+            raise TaskCorruptedError("the first record fails once", "0_0")
+        return value
+
+    builder = StreamsBuilder()
+    reset = None if whole else "latest"
+    stream = builder.stream(f"{app_id}.in", key_serde=STRING, value_serde=STRING, offset_reset=reset)
+    stream.map_values(fails_once).to(f"{app_id}.out", key_serde=STRING, value_serde=STRING)
+    settings = {"auto.offset.reset": "latest"} if whole else {}
+    app = started(builder.build(), processing_guarantee="exactly_once_v2", **settings)
+    app.start()
+    app.wait_until_running()
+    _send(servers, f"{app_id}.in", ("a", "one"), ("a", "two"))
+    assert [r.value for r in _read(servers, f"{app_id}.out", 2)] == [b"one", b"two"]
 
 
 def test_an_application_runs_beside_an_event_loop(brokers: Server, app_id: str) -> None:
