@@ -182,7 +182,8 @@ class StreamThread(RebalanceListener):
 
     def _poll(self) -> None:
         """Poll, which also revokes and assigns tasks, and pass the records to their tasks."""
-        records = self._consumer.poll(0.0 if self.tasks.is_restoring else self._settings.poll_ms / 1000)
+        # While the thread restores, `_restore` waits for the records of changelogs.
+        records = self._consumer.poll(0.0 if self.tasks.reads_changelogs else self._settings.poll_ms / 1000)
         failure, self._rebalance_failure = self._rebalance_failure, None
         if failure is not None:
             raise failure
@@ -225,7 +226,7 @@ class StreamThread(RebalanceListener):
                     return
 
     def _restore(self) -> None:
-        was_restoring = self.tasks.is_restoring
+        was_restoring = self.tasks.reads_changelogs
         # Standby tasks take what has arrived: the thread waits for records of its active tasks in `_poll`.
         self.tasks.restore(self._settings.poll_ms / 1000 if was_restoring else 0.0)
         if was_restoring and not self.tasks.is_restoring:

@@ -72,18 +72,22 @@ class ThreadTasks:
     @property
     def dropped_records(self) -> int:
         """The number of records that operators and handlers have skipped."""
-        return self._closed_dropped + sum(task.task.dropped_records for task in self.tasks.values())
+        return self._closed_dropped + sum(task.task.dropped_records for task in list(self.tasks.values()))
 
     @property
     def active(self) -> list[ThreadTask]:
         """The active tasks, restoring or running."""
-        return [task for task in self.tasks.values() if task.state is not TaskState.STANDBY]
+        return [task for task in list(self.tasks.values()) if task.state is not TaskState.STANDBY]
 
     @property
     def is_restoring(self) -> bool:
-        """Whether an active task is not running yet."""
-        states = [*(task.state for task in self.tasks.values()), *self._deferred.values()]
-        return TaskState.RESTORING in states
+        """Whether an active task is not running yet. Any thread may read this."""
+        return TaskState.RESTORING in list(self._deferred.values()) or self.reads_changelogs
+
+    @property
+    def reads_changelogs(self) -> bool:
+        """Whether an active task is being restored. A task that waits for its directory is not."""
+        return any(task.state is TaskState.RESTORING for task in list(self.tasks.values()))
 
     # Assignment.
 
@@ -101,6 +105,8 @@ class ThreadTasks:
                 self._close(task, clean=is_standby)
         for group_task in sorted(tasks.active - self.tasks.keys()):
             self._deferred[group_task] = TaskState.RESTORING
+            # No task takes the records until it is created, so that they must not be polled.
+            self._pause(self._queues(group_task))
         for group_task in sorted(standby - self.tasks.keys()):
             if self._has_changelogs(group_task):
                 self._deferred[group_task] = TaskState.STANDBY
@@ -151,12 +157,7 @@ class ThreadTasks:
         task = StreamTask(self._topology, nodes, self._settings.config, collector, wall_clock_ms, task_id)
         task.handlers = self._settings.handlers
         task.global_stores = self.global_stores
-        queues = {
-            TopicPartition(task.decorated(topic), group_task.partition): task.decorated(topic)
-            for name in task.sources
-            if isinstance(node := self._topology.nodes[name], SourceNode)
-            for topic in node.topics
-        }
+        queues = self._queues(group_task)
         created = ThreadTask(group_task, task, collector, queues, state)
         log.info("Creating task %s as %s", task_id, state.name.lower())
         self._open_stores(task)
@@ -164,8 +165,18 @@ class ThreadTasks:
         if state is not TaskState.STANDBY:
             for partition in queues:
                 self._by_partition[partition] = created
-            self._pause(queues)
         self._changelogs.register(created)
+
+    def _queues(self, task: GroupTask) -> dict[TopicPartition, str]:
+        """Return the source partitions of a task, with the topic of the queue of each."""
+        nodes = self._topology.subtopologies()[int(task.subtopology)]
+        topics = [
+            f"{self._settings.config.application_id}-{topic}" if topic in self._topology.internal_topics else topic
+            for name in nodes
+            if isinstance(node := self._topology.nodes[name], SourceNode)
+            for topic in node.topics
+        ]
+        return {TopicPartition(topic, task.partition): topic for topic in topics}
 
     def _open_stores(self, task: StreamTask) -> None:
         """Lock the directory of a task and open its stores. A failure releases the directory."""
