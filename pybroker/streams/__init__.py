@@ -9,6 +9,13 @@ from __future__ import annotations
 from pybroker.streams.application.async_kafka_streams import AsyncKafkaStreams
 from pybroker.streams.application.changelog_reader import RestoreProgress
 from pybroker.streams.application.kafka_streams import KafkaStreams
+from pybroker.streams.application.metadata import (
+    NOT_AVAILABLE,
+    UNAVAILABLE,
+    HostInfo,
+    KeyQueryMetadata,
+    StreamsMetadata,
+)
 from pybroker.streams.application.queries import QueryableStore
 from pybroker.streams.application.states import State, UncaughtResponse
 from pybroker.streams.dsl.branched import BranchedKStream
@@ -85,7 +92,9 @@ __all__ = [
     "INT64",
     "JSON",
     "MSGPACK",
+    "NOT_AVAILABLE",
     "STRING",
+    "UNAVAILABLE",
     "AsyncKafkaStreams",
     "BranchedKStream",
     "BufferConfig",
@@ -98,6 +107,7 @@ __all__ = [
     "FixedKeyProcessor",
     "GlobalKTable",
     "Headers",
+    "HostInfo",
     "InvalidStateStoreError",
     "JoinWindows",
     "KGroupedStream",
@@ -105,6 +115,7 @@ __all__ = [
     "KStream",
     "KTable",
     "KafkaStreams",
+    "KeyQueryMetadata",
     "MissingSourceTopicError",
     "Processor",
     "ProcessorContext",
@@ -123,6 +134,7 @@ __all__ = [
     "State",
     "StreamsBuilder",
     "StreamsError",
+    "StreamsMetadata",
     "Suppressed",
     "TimeWindows",
     "Topology",

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from pybroker.streams.application.kafka_streams import KafkaStreams, RestoreListener, StateListener, UncaughtHandler
+from pybroker.streams.application.kafka_streams import KafkaStreams
+from pybroker.streams.application.listeners import RestoreListener, StateListener, UncaughtHandler
+from pybroker.streams.application.metadata import KeyQueryMetadata, StreamsMetadata
 from pybroker.streams.application.queries import QueryableStore
 from pybroker.streams.application.states import State
+from pybroker.streams.serdes import Serde
+from pybroker.streams.topology.nodes import Partitioner
 from pybroker.streams.topology.topology import Topology
 
 
@@ -68,6 +72,20 @@ class AsyncKafkaStreams:
     def store(self, name: str, *, timestamped: bool = False) -> QueryableStore:
         """As `KafkaStreams.store`."""
         return self._app.store(name, timestamped=timestamped)
+
+    def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
+        """As `KafkaStreams.metadata_for_all_streams_clients`."""
+        return self._app.metadata_for_all_streams_clients()
+
+    def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
+        """As `KafkaStreams.streams_metadata_for_store`."""
+        return self._app.streams_metadata_for_store(store)
+
+    async def query_metadata_for_key(
+        self, store: str, key: Any, serde: Serde[Any] | None = None, *, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
+        """As `KafkaStreams.query_metadata_for_key`."""
+        return await asyncio.to_thread(self._app.query_metadata_for_key, store, key, serde, partitioner=partitioner)
 
     def metrics(self) -> dict[str, dict[str, float]]:
         """As `KafkaStreams.metrics`."""

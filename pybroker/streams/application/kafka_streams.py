@@ -20,12 +20,24 @@ from typing import Any, Self
 import msgspec
 
 from pybroker.client.administration.admin import Admin
-from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
+from pybroker.client.errors import ClientError
 from pybroker.client.membership.streams import StreamsRules
-from pybroker.protocol.errors import ErrorCode
-from pybroker.streams.application.changelog_reader import RestoreProgress
 from pybroker.streams.application.global_thread import GlobalThread
 from pybroker.streams.application.group_topology import group_topology
+from pybroker.streams.application.listeners import (
+    Listeners,
+    RestoreListener,
+    StateListener,
+    UncaughtHandler,
+    explained,
+)
+from pybroker.streams.application.metadata import (
+    NOT_AVAILABLE,
+    KeyQueryMetadata,
+    StateLocations,
+    StreamsMetadata,
+    partition_of_key,
+)
 from pybroker.streams.application.queries import QueryableStore
 from pybroker.streams.application.settings import parse_settings
 from pybroker.streams.application.states import STARTED, TRANSITIONS, State, UncaughtResponse
@@ -33,21 +45,13 @@ from pybroker.streams.application.stream_thread import StreamThread, ThreadConte
 from pybroker.streams.application.thread_tasks import wall_clock_ms
 from pybroker.streams.config import StreamsConfig
 from pybroker.streams.errors import InvalidStateStoreError, StreamsError
+from pybroker.streams.serdes import Serde
 from pybroker.streams.state.directory import StateDirectory, default_state_dir
 from pybroker.streams.state.rocks import check_installed
+from pybroker.streams.topology.nodes import Partitioner
 from pybroker.streams.topology.topology import Topology
 
 log = logging.getLogger("pybroker.streams")
-
-StateListener = Callable[[State, State], object]
-"""`(new, old)`"""
-UncaughtHandler = Callable[[BaseException], UncaughtResponse]
-RestoreListener = Callable[[RestoreProgress], object]
-
-
-def shut_down_client(_error: BaseException) -> UncaughtResponse:
-    """Return `SHUTDOWN_CLIENT`, which is what Kafka does without a handler."""
-    return UncaughtResponse.SHUTDOWN_CLIENT
 
 
 class KafkaStreams:
@@ -84,9 +88,10 @@ class KafkaStreams:
         self._admin: Admin | None = None
         self._admin_lock = threading.Lock()
         self._watcher: threading.Thread | None = None
-        self._state_listener: StateListener | None = None
-        self._restore_listener: RestoreListener | None = None
-        self._uncaught: UncaughtHandler = shut_down_client
+        self._listeners = Listeners(self._rules.group_id)
+        self._locations = StateLocations(topology, self._rules.group_id, self._settings.endpoint)
+        self._partitions: dict[str, int] = {}
+        """The number of partitions of topics that a key was located in. Streams need these numbers to stay."""
         self._started_threads = 0
         self.failure: BaseException | None = None
         """The error that has moved the application to `ERROR`."""
@@ -108,7 +113,7 @@ class KafkaStreams:
             StreamsError: the application is started.
         """
         self._check_created("the state listener")
-        self._state_listener = listener
+        self._listeners.state = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtHandler) -> None:
         """Have `handler(error)` decide what happens after a thread has failed.
@@ -117,7 +122,7 @@ class KafkaStreams:
             StreamsError: the application is started.
         """
         self._check_created("the uncaught exception handler")
-        self._uncaught = handler
+        self._listeners.uncaught = handler
 
     def set_restore_listener(self, listener: RestoreListener) -> None:
         """Have `listener(progress)` called while stores are restored.
@@ -126,7 +131,7 @@ class KafkaStreams:
             StreamsError: the application is started.
         """
         self._check_created("the restore listener")
-        self._restore_listener = listener
+        self._listeners.restore = listener
 
     def _check_created(self, what: str) -> None:
         if self._state is not State.CREATED:
@@ -149,7 +154,7 @@ class KafkaStreams:
         with self._lock:
             self._check_created("an application")
             self._state = State.REBALANCING
-        self._report(State.REBALANCING, State.CREATED)
+        self._listeners.report_state(State.REBALANCING, State.CREATED)
         try:
             self._open()
         except BaseException as error:
@@ -211,7 +216,7 @@ class KafkaStreams:
             settings=self._settings,
             rules=self._rules,
             count_partitions=self._count_partitions,
-            on_restore=self._restored,
+            on_restore=self._listeners.report_restored,
             on_change=self._thread_changed,
             directory=self._directory,
             global_lock=self._global_lock if self._global is not None else threading.RLock(),
@@ -305,8 +310,8 @@ class KafkaStreams:
             for other in self._threads:
                 other.stop()
             return
-        error = _explained(error)
-        response = self._uncaught(error)
+        error = explained(error)
+        response = self._listeners.decide(error)
         log.error("Thread %s failed: %s", thread.name, response.name, exc_info=error)
         if response is UncaughtResponse.REPLACE_THREAD and self._state in STARTED:
             try:
@@ -365,20 +370,11 @@ class KafkaStreams:
                 return
             self._state = state
             self._changed.notify_all()
-        self._report(state, before)
-
-    def _report(self, state: State, before: State) -> None:
-        log.info("Application %s changed from %s to %s", self._rules.group_id, before.name, state.name)
-        if self._state_listener is not None:
-            self._state_listener(state, before)
+        self._listeners.report_state(state, before)
 
     def _end(self, pending: State, final: State) -> None:
         self._set_state(pending)
         self._set_state(final)
-
-    def _restored(self, progress: RestoreProgress) -> None:
-        if self._restore_listener is not None:
-            self._restore_listener(progress)
 
     def _count_partitions(self, topic: str) -> int:
         assert self._admin is not None, "the admin is open before the threads"
@@ -397,9 +393,7 @@ class KafkaStreams:
         Raises:
             InvalidStateStoreError: the topology has no store of this name, or the application does not run.
         """
-        known = sorted([*self._topology.stores, *self._topology.global_stores])
-        if name not in known:
-            raise InvalidStateStoreError(f"unknown state store {name!r}: expected one of {', '.join(known) or 'none'}")
+        self._check_store(name)
 
         def located() -> list[tuple[threading.RLock, Any]]:
             if self._state not in STARTED:
@@ -415,6 +409,70 @@ class KafkaStreams:
 
         return QueryableStore(name, located, timestamped=timestamped)
 
+    def _check_store(self, name: str) -> None:
+        known = sorted([*self._topology.stores, *self._topology.global_stores])
+        if name not in known:
+            raise InvalidStateStoreError(f"unknown state store {name!r}: expected one of {', '.join(known) or 'none'}")
+
+    def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
+        """Return all instances of the application that have an `application.server`, in the order of their hosts.
+
+        The result is a view of one moment: tasks move when instances start and stop.
+
+        Raises:
+            StreamsError: the application does not run.
+        """
+        if self._state not in STARTED:
+            raise StreamsError(f"instances cannot be listed in state {self._state.name}: expected RUNNING, REBALANCING")
+        newest = max(list(self._threads), key=lambda thread: thread.endpoints_changed_at, default=None)
+        return self._locations.clients(() if newest is None else newest.endpoints)
+
+    def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
+        """Return the instances that have a part of a store, in active or standby tasks. A global store is at all.
+
+        Raises:
+            InvalidStateStoreError: the topology has no store of this name.
+            StreamsError: the application does not run.
+        """
+        self._check_store(store)
+        return self._locations.clients_of(store, self.metadata_for_all_streams_clients())
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, serde: Serde[Any] | None = None, *, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
+        """Return the instances that have the state of a key, whether the key exists or not.
+
+        Args:
+            store: the store.
+            key: the key. Of a window store, the key without its window.
+            serde: the serde of keys of the source topic; `default.key.serde` if it is None.
+            partitioner: the partitioner of the source topic, if it is not that of Kafka.
+
+        Returns:
+            The instances, or `NOT_AVAILABLE` before the group coordinator has reported one. A global store has the
+            partition -1. The active host is `UNAVAILABLE` while no instance with an `application.server` has the task.
+
+        Raises:
+            InvalidStateStoreError: the topology has no store of this name.
+            StreamsError: the application does not run, or the partition of the key cannot be computed.
+            ClientError: the number of partitions cannot be fetched.
+        """
+        clients = self.streams_metadata_for_store(store)
+        if not clients:
+            return NOT_AVAILABLE
+        if self._locations.is_global(store):
+            return self._locations.of_global_store(clients)
+        topics = sorted(self._locations.source_topics(store))
+        counts = {topic: self._cached_partitions(topic) for topic in topics}
+        partition = partition_of_key(key, counts, serde or self._settings.config.default_serdes.key, partitioner)
+        return self._locations.of_partition(store, partition, clients)
+
+    def _cached_partitions(self, topic: str) -> int:
+        found = self._partitions.get(topic)
+        if found is None:
+            found = self._partitions[topic] = self._count_partitions(topic)
+        return found
+
     def metrics(self) -> dict[str, dict[str, float]]:
         """Return the metrics of each thread, by the name of the thread."""
         return {thread.name: thread.metrics() for thread in list(self._threads)}
@@ -425,16 +483,3 @@ def persistent_stores(topology: Topology, config: StreamsConfig) -> list[str]:
     default = config.persistent_stores
     stores = topology.stores.items()
     return [name for name, connected in stores if connected.builder.with_default_persistence(default).persistent]
-
-
-def _explained(error: BaseException) -> BaseException:
-    """Return an error that says what to do where the brokers have no streams groups."""
-    is_refused = isinstance(error, BrokerError) and error.code == ErrorCode.UNSUPPORTED_VERSION
-    if not is_refused and not isinstance(error, UnservedApiError):
-        return error
-    explained = StreamsError(
-        f"the brokers have no streams groups: {error}. Use pybroker or Apache Kafka 4.2 and later, with "
-        "streams.version >= 1"
-    )
-    explained.__cause__ = error
-    return explained

@@ -7,6 +7,7 @@ one client, `topic.` the internal topics. A key that nothing reads is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -25,6 +26,8 @@ EMIT_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__"
 """Kafka's internal key of the least time between two emissions of final results: 1,000 ms by default."""
 EXACTLY_ONCE_PRODUCER = {"transaction.timeout.ms": 10_000, "delivery.timeout.ms": 2**31 - 1}
 """Kafka's defaults of the producer with exactly_once_v2: an open transaction of a killed instance ends soon."""
+HOST_PORT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]+)\]?:([0-9]+)")
+"""Kafka's pattern of an address (`Utils.getHost`): a scheme is left out, and so are the brackets of IPv6."""
 PREFIXES = ("main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer.", "admin.", "topic.")
 OF_THE_CONFIG = frozenset(
     {
@@ -180,10 +183,10 @@ def _check_protocol(rest: _Rest) -> None:
 def _endpoint(value: Any) -> tuple[str, int] | None:
     if value is None or value == "":
         return None
-    host, _, port = str(value).rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+    found = HOST_PORT.fullmatch(str(value))
+    if found is None or not 0 < int(found[2]) < 65_536:
         _refuse("application.server", value, "host:port, such as 10.0.0.1:7070")
-    return host, int(port)
+    return found[1], int(found[2])
 
 
 def _handlers(rest: _Rest) -> Handlers:

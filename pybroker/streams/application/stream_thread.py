@@ -25,6 +25,7 @@ from pybroker.client.errors import ClientError, TransactionError
 from pybroker.client.membership.streams import StreamsMember, StreamsRules
 from pybroker.client.network.cluster import Cluster
 from pybroker.client.settings import ConsumerSettings
+from pybroker.protocol.messages.streams_group_heartbeat import EndpointToPartitions
 from pybroker.streams.application.changelog_reader import ChangelogReader, RestoreProgress
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.application.stream_producer import StreamProducer
@@ -90,6 +91,10 @@ class StreamThread(RebalanceListener):
         self._committed_at = 0.0
         self.is_assigned = False
         """Whether the thread has an assignment, which may be empty."""
+        self.endpoints: Sequence[EndpointToPartitions] = ()
+        """The partitions of each member with an `application.server`, as the last poll has found them."""
+        self.endpoints_changed_at = float("-inf")
+        """When `endpoints` was replaced: the thread that has noticed the last change has the newest."""
         self._consumer = self._open_consumer()
         try:
             self._producer = StreamProducer(
@@ -140,10 +145,6 @@ class StreamThread(RebalanceListener):
         if self._driver is not None:
             self._driver.request_shutdown_soon()
 
-    def endpoints(self) -> Sequence[Any]:
-        """Return the partitions of each member with an `application.server`."""
-        return () if self._driver is None else self._driver.endpoints
-
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the thread by Kafka's names."""
         return {
@@ -187,7 +188,7 @@ class StreamThread(RebalanceListener):
         failure, self._rebalance_failure = self._rebalance_failure, None
         if failure is not None:
             raise failure
-        self._check_statuses()
+        self._check_group()
         if not records:
             return
         by_partition: dict[TopicPartition, list[RawRecord]] = {}
@@ -241,15 +242,19 @@ class StreamThread(RebalanceListener):
         elif self.tasks.commit_requested:
             self.tasks.commit(self.tasks.active)
 
-    def _check_statuses(self) -> None:
-        """React to what the coordinator reports about the group.
+    def _check_group(self) -> None:
+        """React to what the coordinator reports about the group, and keep the endpoints of its members.
 
         Raises:
             MissingSourceTopicError: a source topic has been missing for `task.timeout.ms`.
             TopologyError: topics of a join have different numbers of partitions.
         """
+        assert self._driver is not None, "statuses come from the driver"
+        if self._driver.endpoints is not self.endpoints:
+            self.endpoints = self._driver.endpoints
+            self.endpoints_changed_at = time.monotonic()
         missing = None
-        for status in () if self._driver is None else self._driver.statuses:
+        for status in self._driver.statuses:
             if status.status_code == SHUTDOWN_APPLICATION:
                 self.shutdown_requested = True
                 self._stop.set()

@@ -1,7 +1,10 @@
 // A Kafka Streams application that counts words, as a member of a streams group (KIP-1071).
 //
 // Arguments: pairs of a name and a value; "input" and "output" are topics, all others are settings of Kafka Streams.
-// Prints each state of the application in a line. Closes at "close" on standard input, and ends at its end.
+// Prints each state of the application in a line. Standard input has the commands "close", "endpoints" and "key WORD".
+// The program ends at the end of its input.
+
+import static java.util.stream.Collectors.joining;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -9,7 +12,9 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.KeyQueryMetadata;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsMetadata;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -17,6 +22,7 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.HostInfo;
 
 public class WordCount {
     public static void main(String[] arguments) throws Exception {
@@ -54,9 +60,18 @@ public class WordCount {
                     say("ENDPOINT " + client.host() + ":" + client.port() + " " + client.topicPartitions().size());
                 }
                 say("END");
+            } else if (line.startsWith("key ")) {
+                String word = line.substring(4);
+                KeyQueryMetadata found = streams.queryMetadataForKey("counts", word, new StringSerializer());
+                String standby = found.standbyHosts().stream().map(WordCount::address).sorted().collect(joining(","));
+                say("KEY " + word + " " + found.partition() + " " + address(found.activeHost()) + " [" + standby + "]");
             }
         }
         streams.close(Duration.ofSeconds(5));
+    }
+
+    static String address(HostInfo host) {
+        return host.host() + ":" + host.port();
     }
 
     static synchronized void say(String line) {

@@ -70,6 +70,8 @@ def test_prefixes_address_clients_and_topics() -> None:
         ({"max.warmup.replicas": 1}, "group configuration streams.num.warmup.replicas"),
         ({"application.server": "here"}, "invalid value 'here' for 'application.server': expected host:port"),
         ({"application.server": "here:70000"}, "expected host:port"),
+        ({"application.server": "here:0"}, "expected host:port"),
+        ({"application.server": "over there:80"}, "expected host:port"),
         ({"processing.exception.handler": "ignore"}, "expected a function .* or one of fail, continue"),
         ({"errors.dead.letter.queue.topic.name": ""}, "expected the name of a topic"),
         ({"consumer.group.id": "other"}, "invalid value 'other' for 'group.id': expected no value"),
@@ -80,6 +82,19 @@ def test_prefixes_address_clients_and_topics() -> None:
 def test_a_value_that_cannot_be_honoured_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(StreamsError, match=message):
         parse_settings({**REQUIRED, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [
+        ("10.0.0.1:7070", ("10.0.0.1", 7070)),
+        ("http://host.example:80", ("host.example", 80)),
+        ("[2001:db8::1]:7070", ("2001:db8::1", 7070)),
+        ("", None),
+    ],
+)
+def test_the_server_of_an_application_is_an_address(given: str, endpoint: tuple[str, int] | None) -> None:
+    assert parse_settings({**REQUIRED, "application.server": given}).endpoint == endpoint
 
 
 def test_a_client_checks_the_keys_of_its_prefix() -> None:
