@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,6 +77,22 @@ class ScriptedConsumer:
     def commit(self, _offsets: Any = None) -> None:
         """Do nothing."""
 
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Assign partitions, as a restore consumer does."""
+        self.assigned = frozenset(partitions)
+
+    def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """Return offset 0 of each partition."""
+        return dict.fromkeys(partitions, 0)
+
+    def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """Return offset 1 of each partition."""
+        return dict.fromkeys(partitions, 1)
+
+    def position(self, _partition: TopicPartition) -> int:
+        """Return 1 after the first poll."""
+        return 1 if self.poll_timeouts else 0
+
     def seek(self, _partition: TopicPartition, _offset: int) -> None:
         """Do nothing."""
 
@@ -92,7 +108,7 @@ def scripted_thread(
     monkeypatch: pytest.MonkeyPatch,
     topology: Topology,
     directory: StateDirectory | None = None,
-    on_change: Callable[[], object] = lambda: None,
+    paused: threading.Event | None = None,
     **settings: Any,
 ) -> tuple[StreamThread, ScriptedConsumer]:
     """Return a thread that is not started, and its consumer."""
@@ -110,8 +126,9 @@ def scripted_thread(
         ),
         count_partitions=lambda _topic: 1,
         on_restore=lambda _progress: None,
-        on_change=on_change,
+        on_change=lambda: None,
         directory=directory,
+        paused=paused or threading.Event(),
         global_lock=threading.RLock(),
     )
     thread = StreamThread(context, "app-StreamThread-1", 1)

@@ -145,8 +145,10 @@ class ThreadTask:
         """Close the stores, and the processors if they run. Without `clean` nothing is written or sent."""
         if not clean:
             self.collector.discard()
-        elif self.state is TaskState.RESTORING:
-            self.commit_stores()  # The next owner of the directory continues there.
-        if self.state is TaskState.RUNNING:
-            self.task.close_processors()
-        self.task.close_stores()
+        try:
+            if clean and self.state is TaskState.RESTORING:
+                self.commit_stores()  # The next owner of the directory continues there.
+            if self.state is TaskState.RUNNING:
+                self.task.close_processors()
+        finally:
+            self.task.close_stores()

@@ -69,6 +69,27 @@ class AsyncKafkaStreams:
         """As `KafkaStreams.wait_until_running`."""
         await asyncio.to_thread(self._app.wait_until_running, timeout_s)
 
+    @property
+    def is_paused(self) -> bool:
+        """As `KafkaStreams.is_paused`."""
+        return self._app.is_paused
+
+    def pause(self) -> None:
+        """As `KafkaStreams.pause`."""
+        self._app.pause()
+
+    def resume(self) -> None:
+        """As `KafkaStreams.resume`."""
+        self._app.resume()
+
+    async def add_stream_thread(self) -> str | None:
+        """As `KafkaStreams.add_stream_thread`."""
+        return await asyncio.to_thread(self._app.add_stream_thread)
+
+    async def remove_stream_thread(self, timeout_s: float | None = None) -> str | None:
+        """As `KafkaStreams.remove_stream_thread`."""
+        return await asyncio.to_thread(self._app.remove_stream_thread, timeout_s)
+
     def store(self, name: str, *, timestamped: bool = False) -> QueryableStore:
         """As `KafkaStreams.store`."""
         return self._app.store(name, timestamped=timestamped)

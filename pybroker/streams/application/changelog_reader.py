@@ -102,8 +102,10 @@ class ChangelogReader:
                 del self._changelogs[partition]
         self._assign()
 
-    def step(self, timeout_s: float) -> list[ThreadTask]:
+    def step(self, timeout_s: float | None) -> list[ThreadTask]:
         """Restore some records, and return the tasks that are complete now.
+
+        A paused application passes None: only tasks that need no record become complete.
 
         Raises:
             TaskCorruptedError: the changelog has lost the records after the state of a store.
@@ -112,7 +114,7 @@ class ChangelogReader:
         if self._waiting:
             self._begin()
         done = self._take_complete()
-        if done or not self._changelogs:
+        if done or not self._changelogs or timeout_s is None:
             return done
         self._read(timeout_s)
         return self._take_complete()

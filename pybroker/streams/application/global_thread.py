@@ -79,7 +79,7 @@ class GlobalThread:
             consumer.seek_to_beginning(*partitions)
             self._task.start()
             for partition, end in consumer.end_offsets(*partitions).items():
-                while consumer.position(partition) < end:
+                while consumer.position(partition) < end and not self._stop.is_set():
                     self._read(consumer)
         except BaseException:
             consumer.close()
@@ -87,7 +87,7 @@ class GlobalThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread."""
+        """Stop the thread, or a `start` that reads the topics."""
         self._stop.set()
 
     def join(self, timeout_s: float | None) -> bool:

@@ -30,6 +30,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     S.ERROR: frozenset({S.PENDING_SHUTDOWN}),
 }
 STARTED = frozenset({S.REBALANCING, S.RUNNING})
+ENDED = frozenset({S.NOT_RUNNING, S.ERROR})
 
 
 class UncaughtResponse(Enum):

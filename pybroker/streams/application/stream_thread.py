@@ -64,6 +64,8 @@ class ThreadContext(msgspec.Struct, frozen=True):
     """Called after tasks were assigned, revoked or restored."""
     directory: StateDirectory | None
     """The directory of persistent stores; None if there is none."""
+    paused: threading.Event
+    """Set while the application is paused (KIP-834)."""
     global_lock: threading.RLock
     """Held while tasks process, where the topology has global stores that another thread changes."""
 
@@ -76,19 +78,22 @@ class StreamThread(RebalanceListener):
         self.lock = threading.RLock()
         """Held while the tasks change."""
         self.failure: BaseException | None = None
+        self.is_removed = False
+        """Whether the application continues without this thread."""
         self.has_ended = False
         """Whether everything of the thread is closed."""
         self.shutdown_requested = False
         """Whether the group requests the shutdown of the application."""
         self._context = context
         self._settings = context.settings
-        self._index = index
+        self.index = index
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._driver: StreamsDriver | None = None
         self._missing_since: float | None = None
         self._rebalance_failure: Exception | None = None
         self._committed_at = 0.0
+        self._most_polled = 0
         self.is_assigned = False
         """Whether the thread has an assignment, which may be empty."""
         self.endpoints: Sequence[EndpointToPartitions] = ()
@@ -148,6 +153,7 @@ class StreamThread(RebalanceListener):
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the thread by Kafka's names."""
         return {
+            "poll-records-max": float(self._most_polled),
             "process-total": float(self.tasks.processed),
             "commit-total": float(self.tasks.committed),
             "dropped-records-total": float(self.tasks.dropped_records),
@@ -163,9 +169,11 @@ class StreamThread(RebalanceListener):
         except BaseException as error:  # noqa: BLE001 - the application decides about every failure of a thread
             self.failure = error
         finally:
-            self._close()
-            self.has_ended = True
-            self._context.on_change()
+            try:
+                self._close()
+            finally:
+                self.has_ended = True
+                self._context.on_change()
 
     def _run_once(self) -> None:
         try:
@@ -184,11 +192,13 @@ class StreamThread(RebalanceListener):
     def _poll(self) -> None:
         """Poll, which also revokes and assigns tasks, and pass the records to their tasks."""
         # While the thread restores, `_restore` waits for the records of changelogs.
-        records = self._consumer.poll(0.0 if self.tasks.reads_changelogs else self._settings.poll_ms / 1000)
+        restores = self.tasks.reads_changelogs and not self._context.paused.is_set()
+        records = self._consumer.poll(0.0 if restores else self._settings.poll_ms / 1000)
         failure, self._rebalance_failure = self._rebalance_failure, None
         if failure is not None:
             raise failure
         self._check_group()
+        self._most_polled = max(self._most_polled, len(records))
         if not records:
             return
         by_partition: dict[TopicPartition, list[RawRecord]] = {}
@@ -218,6 +228,9 @@ class StreamThread(RebalanceListener):
             self.tasks.create_deferred()
             if self._changelogs.has_work:
                 self._restore()
+            if self._context.paused.is_set():
+                self._maybe_commit()
+                return
             deadline = time.monotonic() + PROCESS_S
             while not self._stop.is_set():
                 processed = self.tasks.process(PROCESS_AT_ONCE)
@@ -228,8 +241,12 @@ class StreamThread(RebalanceListener):
 
     def _restore(self) -> None:
         was_restoring = self.tasks.reads_changelogs
-        # Standby tasks take what has arrived: the thread waits for records of its active tasks in `_poll`.
-        self.tasks.restore(self._settings.poll_ms / 1000 if was_restoring else 0.0)
+        if self._context.paused.is_set():
+            timeout_s = None
+        else:
+            # Standby tasks take what has arrived: the thread waits for records of its active tasks in `_poll`.
+            timeout_s = self._settings.poll_ms / 1000 if was_restoring else 0.0
+        self.tasks.restore(timeout_s)
         if was_restoring and not self.tasks.is_restoring:
             self._context.on_change()
 
@@ -283,7 +300,7 @@ class StreamThread(RebalanceListener):
         with self.lock:
             try:
                 self.tasks.revoke(partitions)
-            except (ClientError, StreamsError) as error:
+            except Exception as error:  # noqa: BLE001 - functions of the program raise anything, and the caller is `poll`
                 self._rebalance_failure = error
                 self.tasks.close_dirty()
         self._context.on_change()
@@ -296,7 +313,7 @@ class StreamThread(RebalanceListener):
             try:
                 if self._rebalance_failure is None:
                     self.tasks.assign(self._driver.target())
-            except (ClientError, StreamsError) as error:
+            except Exception as error:  # noqa: BLE001 - functions of the program raise anything, and the caller is `poll`
                 self._rebalance_failure = error
         self.is_assigned = True
         self._context.on_change()
@@ -342,12 +359,10 @@ class StreamThread(RebalanceListener):
             try:
                 if self.failure is None:
                     self.tasks.close()
-                else:
-                    self.tasks.close_dirty()
-            except (ClientError, StreamsError) as error:
-                log.warning("Thread %s closed its tasks without a last commit: %s", self.name, error)
-                with contextlib.suppress(ClientError, StreamsError):
-                    self.tasks.close_dirty()
+            except Exception as error:  # noqa: BLE001 - functions of the program raise anything, and the thread must end
+                log.warning("Thread %s closes its tasks without a last commit: %s", self.name, error)
+            with contextlib.suppress(ClientError, StreamsError):
+                self.tasks.close_dirty()
         self.is_assigned = False
         for what, close in (
             ("restore consumer", self._changelogs.close),
@@ -383,7 +398,7 @@ class StreamThread(RebalanceListener):
     def _transactional_id(self) -> str | None:
         if not self._settings.exactly_once:
             return None
-        return f"{self._settings.config.application_id}-{self._context.rules.process_id}-{self._index}"
+        return f"{self._settings.config.application_id}-{self._context.rules.process_id}-{self.index}"
 
     def _committed(self, partitions: Iterable[TopicPartition]) -> Any:
         return self._consumer.committed(*partitions)

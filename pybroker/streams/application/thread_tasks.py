@@ -207,14 +207,18 @@ class ThreadTasks:
         self._closed_dropped += task.task.dropped_records
         try:
             task.close(clean=clean)
+        except Exception as error:
+            if clean:
+                raise
+            log.warning("Task %s was closed with an error: %s", task.task_id, error)
         finally:
             if self._directory is not None:
                 self._directory.unlock(task.task_id)
 
     # Restoration and processing.
 
-    def restore(self, timeout_s: float) -> None:
-        """Restore some records, and begin to process the tasks that are complete."""
+    def restore(self, timeout_s: float | None) -> None:
+        """Restore some records, and begin to process the tasks that are complete. A timeout of None reads no record."""
         complete = self._changelogs.step(timeout_s)
         if not complete:
             return

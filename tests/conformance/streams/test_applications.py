@@ -452,6 +452,86 @@ def test_a_task_that_is_corrupted_before_its_first_commit_skips_nothing(
     assert [r.value for r in _read(servers, f"{app_id}.out", 2)] == [b"one", b"two"]
 
 
+def test_a_paused_application_processes_nothing(brokers: Server, app_id: str, started: Started) -> None:
+    servers = brokers.bootstrap_servers
+    create_topics(servers, [f"{app_id}.in", f"{app_id}.out"])
+    app = started(_upper(app_id))
+    app.pause()
+    app.start()
+    app.wait_until_running()
+    _send(servers, f"{app_id}.in", ("a", "one"))
+    wait_until(lambda: _total(app, "poll-records-max") == 1, within=60, what="the record is polled")
+    assert (app.is_paused, _total(app, "process-total")) == (True, 0)
+    app.resume()
+    assert [r.value for r in _read(servers, f"{app_id}.out", 1)] == [b"ONE"]
+    assert not app.is_paused
+
+
+def _total(app: KafkaStreams, name: str) -> float:
+    return sum(metrics[name] for metrics in app.metrics().values())
+
+
+def test_threads_are_added_and_removed_while_records_flow(brokers: Server, app_id: str, started: Started) -> None:
+    servers, keys = brokers.bootstrap_servers, [f"key-{number}" for number in range(10)]
+    create_topics(servers, [f"{app_id}.in", f"{app_id}.out"], 4)
+    app = started(_counts(app_id), processing_guarantee="exactly_once_v2", num_stream_threads=2, client_id="app")
+    assert app.add_stream_thread() is None
+    assert app.remove_stream_thread() is None
+    app.start()
+    counts, sent = app.store("counts"), 0
+
+    def send_more() -> None:
+        nonlocal sent
+        _send(servers, f"{app_id}.in", *((key, "x") for key in keys * 20))
+        sent += 20
+
+    def all_counted() -> bool:
+        return app.state is State.RUNNING and sorted(counts.all()) == [(key, sent) for key in keys]
+
+    send_more()
+    app.wait_until_running()
+    assert app.add_stream_thread() == "app-StreamThread-3"
+    send_more()
+    assert app.remove_stream_thread() == "app-StreamThread-1"
+    send_more()
+    assert app.remove_stream_thread(60) == "app-StreamThread-2"
+    assert app.add_stream_thread() == "app-StreamThread-1"
+    send_more()
+    wait_until(all_counted, within=60, what=lambda: f"{sent} of each of {keys} in {counts.all()}")
+    for name in ("app-StreamThread-3", "app-StreamThread-1"):
+        assert app.remove_stream_thread() == name
+    assert app.remove_stream_thread() is None
+    assert app.state in (State.RUNNING, State.REBALANCING)
+    assert app.add_stream_thread() == "app-StreamThread-1"
+    send_more()
+    wait_until(all_counted, within=60, what=lambda: f"{sent} of each of {keys} in {counts.all()}")
+
+
+def test_a_listener_closes_the_application(brokers: Server, app_id: str, started: Started) -> None:
+    create_topics(brokers.bootstrap_servers, [f"{app_id}.in", f"{app_id}.out"])
+    for at in (State.REBALANCING, State.RUNNING):
+        app = started(_upper(app_id))
+        app.set_state_listener(lambda new, _old: new is at and app.close(60))  # noqa: B023 - awaited in the loop
+        app.start()
+        assert app.wait(60)
+        assert app.state is State.NOT_RUNNING
+        assert app.failure is None
+
+
+def test_an_application_closes_while_it_restores(
+    brokers: Server, app_id: str, started: Started, tmp_path: Path
+) -> None:
+    _count_twice(brokers.bootstrap_servers, app_id, started, tmp_path / "first")
+    app = started(_counts(app_id))
+    app.set_restore_listener(lambda _progress: app.close(60))
+    app.start()
+    assert app.wait(60)
+    again = started(_counts(app_id))
+    again.start()
+    again.wait_until_running()
+    assert again.store("counts").all() == [("a", 2)]
+
+
 def test_an_application_runs_beside_an_event_loop(brokers: Server, app_id: str) -> None:
     servers = brokers.bootstrap_servers
     create_topics(servers, [f"{app_id}.in", f"{app_id}.out"])

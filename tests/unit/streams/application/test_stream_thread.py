@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from pybroker.client.membership.streams_events import GroupTask
-from pybroker.streams import STRING, StreamsBuilder
+from pybroker.streams import STRING, Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder
+from pybroker.streams.application.stream_thread import StreamThread
 from pybroker.streams.state.directory import StateDirectory
 from pybroker.streams.topology.topology import Topology
-from tests.support.stream_threads import assign, polled, scripted_thread
+from tests.support.stream_threads import ScriptedConsumer, assign, polled, scripted_thread
 
 POLL_S = 0.07
 
@@ -20,6 +22,25 @@ def _stored(seen: list[str]) -> Topology:
     table.reduce(lambda _old, new: new, store="last", logging=False).to_stream().foreach(
         lambda _key, value: seen.append(value)
     )
+    return builder.build()
+
+
+class _Punctual(Processor[str, str]):
+    """Records the values and the calls of a punctuator that is always due."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self._seen = seen
+
+    def init(self, context: ProcessorContext) -> None:
+        context.schedule(1, PunctuationType.STREAM_TIME, lambda _time: self._seen.append("punctuated"))
+
+    def process(self, record: Record[str, str]) -> None:
+        self._seen.append(record.value)
+
+
+def _punctual(seen: list[str]) -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=STRING, value_serde=STRING).process(lambda: _Punctual(seen))
     return builder.build()
 
 
@@ -59,3 +80,69 @@ def test_no_record_is_polled_while_its_task_waits_for_its_directory(
     consumer.batches = [[polled("in", 0, "first")]]
     thread._run_once()
     assert seen == ["first"]
+
+
+def test_a_paused_thread_polls_and_processes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    paused = threading.Event()
+    thread, consumer = scripted_thread(monkeypatch, _punctual(seen), paused=paused)
+    assign(thread, consumer, [GroupTask("0", 0)], ["in"])
+    consumer.batches = [[], [polled("in", 0, "first")], [polled("in", 1, "second")]]
+    paused.set()
+    for _ in range(3):
+        thread._run_once()
+    assert (thread.is_running, seen) == (True, [])
+    assert consumer.poll_timeouts[1:] == [POLL_S] * 2
+    paused.clear()
+    thread._run_once()
+    assert [it for it in seen if it != "punctuated"] == ["first", "second"]
+    assert "punctuated" in seen
+
+
+def test_a_paused_thread_restores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=STRING, value_serde=STRING).group_by_key().count(store="counts")
+    paused = threading.Event()
+    paused.set()
+    thread, consumer = scripted_thread(monkeypatch, builder.build(), paused=paused, default_dsl_store="in_memory")
+    assign(thread, consumer, [GroupTask("0", 0)], ["in"])
+    thread._run_once()
+    restoring = _restore_consumer(thread)
+    assert (restoring.poll_timeouts, thread.is_running) == ([], False)
+    assert consumer.poll_timeouts == [POLL_S]
+    paused.clear()
+    thread._run_once()
+    assert (restoring.poll_timeouts, thread.is_running) == ([POLL_S], True)
+
+
+def _restore_consumer(thread: StreamThread) -> ScriptedConsumer:
+    consumer = thread._changelogs._consumer
+    assert isinstance(consumer, ScriptedConsumer)
+    return consumer
+
+
+class _FailsToClose(Processor[str, str]):
+    """A processor with a bug in `close`."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        raise ValueError("a bug of close")
+
+
+def test_a_thread_ends_although_its_processors_fail_to_close(
+    monkeypatch: pytest.MonkeyPatch, directory: StateDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", key_serde=STRING, value_serde=STRING, store="last")
+    table.to_stream().process(_FailsToClose)
+    thread, consumer = scripted_thread(monkeypatch, builder.build(), directory)
+    assign(thread, consumer, [GroupTask("0", 0), GroupTask("0", 1)], ["in"])
+    thread._run_once()
+    thread.stop()
+    thread._run()
+    assert (thread.has_ended, consumer.is_closed, thread.tasks.tasks) == (True, True, {})
+    assert "a bug of close" in caplog.text
+    for task in ("0_0", "0_1"):
+        directory.lock(task)
