@@ -20,6 +20,7 @@ from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.streams.application import stream_thread
 from pybroker.streams.application.group_topology import group_topology
 from pybroker.streams.application.settings import parse_settings
+from pybroker.streams.application.states import UncaughtResponse
 from pybroker.streams.application.stream_thread import StreamThread, ThreadContext
 from pybroker.streams.state.directory import StateDirectory
 from pybroker.streams.topology.topology import Topology
@@ -126,6 +127,7 @@ def scripted_thread(
         ),
         count_partitions=lambda _topic: 1,
         on_restore=lambda _progress: None,
+        decide=lambda _error: UncaughtResponse.SHUTDOWN_CLIENT,
         on_change=lambda: None,
         directory=directory,
         paused=paused or threading.Event(),

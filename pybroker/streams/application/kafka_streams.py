@@ -317,6 +317,7 @@ class KafkaStreams(InstanceQueries):
             rules=self._rules,
             count_partitions=self._count_partitions,
             on_restore=self._listeners.report_restored,
+            decide=lambda error: self._listeners.decide(explained(error)),
             on_change=self._thread_changed,
             directory=self._directory,
             paused=self._paused,
@@ -362,8 +363,7 @@ class KafkaStreams(InstanceQueries):
             else:
                 self._threads.stop()
             return
-        error = explained(error)
-        response = self._listeners.decide(error)
+        error, response = explained(error), thread.response
         log.error("Thread %s failed: %s", thread.name, response.name, exc_info=error)
         if response is UncaughtResponse.REPLACE_THREAD and self._state in STARTED:
             try:

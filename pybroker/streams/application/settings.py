@@ -139,7 +139,9 @@ def parse_settings(given: Mapping[str, Any]) -> ApplicationSettings:
         topic_configs=topics,
         clients=ClientProperties({}, {}, {}, {}, {}),
     )
-    return msgspec.structs.replace(settings, clients=_clients(rest.given, settings))
+    whole = msgspec.structs.replace(settings, clients=_clients(rest.given, settings))
+    _check_transactions(whole)
+    return whole
 
 
 class _Rest:
@@ -178,6 +180,20 @@ def _check_protocol(rest: _Rest) -> None:
         if key in rest.given:
             group_key = {"max.warmup.replicas": "num.warmup.replicas"}.get(key, key)
             _refuse(key, rest.given[key], f"no value: the group has it, as the group configuration streams.{group_key}")
+    for key in ("group.instance.id", "consumer.group.instance.id", "main.consumer.group.instance.id"):
+        if rest.given.get(key):
+            _refuse(key, rest.given[key], "no value: streams groups have no static members")
+
+
+def _check_transactions(settings: ApplicationSettings) -> None:
+    """Refuse transactions that the coordinator aborts before they are committed."""
+    timeout_ms = int(settings.clients.producer.get("transaction.timeout.ms", settings.commit_interval_ms))
+    if settings.exactly_once and timeout_ms < settings.commit_interval_ms:
+        _refuse(
+            "producer.transaction.timeout.ms",
+            timeout_ms,
+            f"at least commit.interval.ms ({settings.commit_interval_ms})",
+        )
 
 
 def _endpoint(value: Any) -> tuple[str, int] | None:

@@ -28,6 +28,7 @@ from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.messages.streams_group_heartbeat import EndpointToPartitions
 from pybroker.streams.application.changelog_reader import ChangelogReader, RestoreProgress
 from pybroker.streams.application.settings import ApplicationSettings
+from pybroker.streams.application.states import UncaughtResponse
 from pybroker.streams.application.stream_producer import StreamProducer
 from pybroker.streams.application.thread_tasks import ThreadTasks
 from pybroker.streams.errors import (
@@ -60,6 +61,8 @@ class ThreadContext(msgspec.Struct, frozen=True):
     rules: StreamsRules
     count_partitions: Callable[[str], int]
     on_restore: Callable[[RestoreProgress], object]
+    decide: Callable[[BaseException], UncaughtResponse]
+    """Called in a thread that has failed, while it is still in the group."""
     on_change: Callable[[], object]
     """Called after tasks were assigned, revoked or restored."""
     directory: StateDirectory | None
@@ -78,6 +81,8 @@ class StreamThread(RebalanceListener):
         self.lock = threading.RLock()
         """Held while the tasks change."""
         self.failure: BaseException | None = None
+        self.response = UncaughtResponse.SHUTDOWN_CLIENT
+        """The decision about the failure."""
         self.is_removed = False
         """Whether the application continues without this thread."""
         self.has_ended = False
@@ -146,7 +151,7 @@ class StreamThread(RebalanceListener):
         return self.is_assigned and not self.tasks.is_restoring
 
     def request_application_shutdown(self) -> None:
-        """Have the next heartbeats request the shutdown of all members of the group."""
+        """Have the next heartbeats, and that which leaves the group, request the shutdown of all members."""
         if self._driver is not None:
             self._driver.request_shutdown_soon()
 
@@ -168,6 +173,9 @@ class StreamThread(RebalanceListener):
                 self._run_once()
         except BaseException as error:  # noqa: BLE001 - the application decides about every failure of a thread
             self.failure = error
+            self.response = self._context.decide(error)
+            if self.response is UncaughtResponse.SHUTDOWN_APPLICATION:
+                self.request_application_shutdown()
         finally:
             try:
                 self._close()

@@ -228,6 +228,20 @@ def test_a_thread_that_fails_is_replaced(brokers: Server, app_id: str, started: 
     assert [r.value for r in _read(servers, f"{app_id}.out", 1)] == [b"bad"]
 
 
+def test_a_failure_shuts_down_all_instances(brokers: Server, app_id: str, started: Started) -> None:
+    servers = brokers.bootstrap_servers
+    create_topics(servers, [f"{app_id}.in", f"{app_id}.out"], 2)
+    apps = [started(_upper(app_id, fail_at="bad")) for _ in range(2)]
+    for app in apps:
+        app.set_uncaught_exception_handler(lambda _error: UncaughtResponse.SHUTDOWN_APPLICATION)
+        app.start()
+        app.wait_until_running()
+    _send(servers, f"{app_id}.in", ("a", "bad"))
+    ended = (State.NOT_RUNNING, State.ERROR)
+    wait_until(lambda: all(app.state in ended for app in apps), within=60, what="both instances have stopped")
+    assert {app.state for app in apps} == set(ended)
+
+
 def _counts(app: str) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream(f"{app}.in", key_serde=STRING, value_serde=STRING)

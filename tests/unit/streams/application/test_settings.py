@@ -76,6 +76,12 @@ def test_prefixes_address_clients_and_topics() -> None:
         ({"errors.dead.letter.queue.topic.name": ""}, "expected the name of a topic"),
         ({"consumer.group.id": "other"}, "invalid value 'other' for 'group.id': expected no value"),
         ({"transactional.id": "mine"}, "invalid value 'mine' for 'transactional.id': expected no value"),
+        ({"group.instance.id": "one"}, "invalid value 'one' for 'group.instance.id': .* no static members"),
+        ({"main.consumer.group.instance.id": "one"}, "no static members"),
+        (
+            {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": 20_000},
+            r"invalid value 10000 for 'producer.transaction.timeout.ms': .* commit.interval.ms \(20000\)",
+        ),
         ({"no.such.key": 1}, "unknown settings no.such.key"),
     ],
 )
