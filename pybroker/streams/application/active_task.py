@@ -44,6 +44,8 @@ class ThreadTask:
         self.partitions = dict(partitions)
         self.state = state
         self.needs_commit = False
+        self.processed = self.restored = self.updated = 0
+        """The numbers of records processed, restored, and taken from changelogs as a standby task."""
         self.changelog_offsets: dict[str, int] = {}
         """The offset after the last changelog record that each store contains, by store."""
 
@@ -67,6 +69,10 @@ class ThreadTask:
 
     def restore(self, store: str, record: RawRecord) -> None:
         """Apply a record of a changelog to a store."""
+        if self.state is TaskState.STANDBY:
+            self.updated += 1
+        else:
+            self.restored += 1
         if record.key is not None:
             headers: Headers = record.headers
             self.task.stores[store].restore(record.key, record.value, record.timestamp, headers)

@@ -111,3 +111,11 @@ class AsyncKafkaStreams:
     def metrics(self) -> dict[str, dict[str, float]]:
         """As `KafkaStreams.metrics`."""
         return self._app.metrics()
+
+    def task_metrics(self) -> dict[str, dict[str, float]]:
+        """As `KafkaStreams.task_metrics`."""
+        return self._app.task_metrics()
+
+    def store_metrics(self) -> dict[str, dict[str, dict[str, float]]]:
+        """As `KafkaStreams.store_metrics`."""
+        return self._app.store_metrics()

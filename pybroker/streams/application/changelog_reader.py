@@ -86,6 +86,15 @@ class ChangelogReader:
         """Whether there is a changelog to read."""
         return bool(self._waiting or self._changelogs)
 
+    def remaining(self, task: ThreadTask) -> int:
+        """Return the number of offsets that a task still restores. Compacted offsets and control records count."""
+        return sum(
+            max(0, changelog.end_offset - changelog.next_offset)
+            for found in self._changelogs.values()
+            for changelog in found
+            if changelog.task is task and changelog.end_offset is not None
+        )
+
     def register(self, task: ThreadTask) -> None:
         """Restore a task, or follow the changelogs of a standby task."""
         self._waiting.append(task)

@@ -137,6 +137,18 @@ class InstanceQueries:
         """Return the metrics of each thread, by the name of the thread."""
         return {thread.name: thread.metrics() for thread in self._threads.all()}
 
+    def task_metrics(self) -> dict[str, dict[str, float]]:
+        """Return the metrics of each task of this instance, by the id of the task."""
+        return {task: found for thread in self._threads.all() for task, found in thread.task_metrics().items()}
+
+    def store_metrics(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return the properties of RocksDB of each persistent store, by the id of the task and the name of the store.
+
+        Raises:
+            ProcessorStateError: a database cannot be read.
+        """
+        return {task: found for thread in self._threads.all() for task, found in thread.store_metrics().items()}
+
     def _count_partitions(self, topic: str) -> int:
         assert self._admin is not None, "the admin is open before the threads"
         with self._admin_lock:

@@ -26,7 +26,9 @@ from pybroker.client.membership.streams import StreamsMember, StreamsRules
 from pybroker.client.network.cluster import Cluster
 from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.messages.streams_group_heartbeat import EndpointToPartitions
+from pybroker.streams.application.active_task import ThreadTask
 from pybroker.streams.application.changelog_reader import ChangelogReader, RestoreProgress
+from pybroker.streams.application.measured import Measured
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.application.states import UncaughtResponse
 from pybroker.streams.application.stream_producer import StreamProducer
@@ -98,7 +100,7 @@ class StreamThread(RebalanceListener):
         self._missing_since: float | None = None
         self._rebalance_failure: Exception | None = None
         self._committed_at = 0.0
-        self._most_polled = 0
+        self._poll_records = Measured()
         self.is_assigned = False
         """Whether the thread has an assignment, which may be empty."""
         self.endpoints: Sequence[EndpointToPartitions] = ()
@@ -156,15 +158,45 @@ class StreamThread(RebalanceListener):
             self._driver.request_shutdown_soon()
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of the thread by Kafka's names."""
+        """Return the metrics of the thread by Kafka's names. Averages and maxima are those since its start."""
         return {
-            "poll-records-max": float(self._most_polled),
+            **self._poll_records.metrics("poll-records"),
+            "poll-total": float(self._poll_records.count),
             "process-total": float(self.tasks.processed),
+            **self.tasks.commit_latency.metrics("commit-latency"),
             "commit-total": float(self.tasks.committed),
+            "task-created-total": float(self.tasks.created),
+            "task-closed-total": float(self.tasks.closed),
             "dropped-records-total": float(self.tasks.dropped_records),
             "active-tasks": float(len(self.tasks.active)),
             "standby-tasks": float(len(self.tasks.tasks) - len(self.tasks.active)),
         }
+
+    def task_metrics(self) -> dict[str, dict[str, float]]:
+        """Return the metrics of each task of the thread, by the id of the task."""
+        with self.lock:
+            return {task.task_id: self._of_task(task) for task in self.tasks.tasks.values()}
+
+    def _of_task(self, task: ThreadTask) -> dict[str, float]:
+        return {
+            "process-total": float(task.processed),
+            "dropped-records-total": float(task.task.dropped_records),
+            "restore-total": float(task.restored),
+            "restore-remaining-records-total": float(self._changelogs.remaining(task)),
+            "update-total": float(task.updated),
+        }
+
+    def store_metrics(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return the metrics of the persistent stores of each task, by the id of the task and the name of the store."""
+        with self.lock:
+            return {
+                task.task_id: {
+                    name: store.maps.property_values()
+                    for name, store in task.task.stores.items()
+                    if store.maps is not None and store.maps.persistent
+                }
+                for task in self.tasks.tasks.values()
+            }
 
     def _run(self) -> None:
         try:
@@ -206,7 +238,7 @@ class StreamThread(RebalanceListener):
         if failure is not None:
             raise failure
         self._check_group()
-        self._most_polled = max(self._most_polled, len(records))
+        self._poll_records.record(len(records))
         if not records:
             return
         by_partition: dict[TopicPartition, list[RawRecord]] = {}

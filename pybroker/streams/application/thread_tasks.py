@@ -19,6 +19,7 @@ from pybroker.client.transaction.consumed import Consumed
 from pybroker.streams.application.active_task import TaskState, ThreadTask
 from pybroker.streams.application.changelog_reader import ChangelogReader
 from pybroker.streams.application.collector import ProducerCollector
+from pybroker.streams.application.measured import Measured
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.application.stream_producer import StreamProducer
 from pybroker.streams.errors import DirectoryLockedError, StreamsError, TaskMigratedError
@@ -66,7 +67,9 @@ class ThreadTasks:
         self._paused: set[TopicPartition] = set()
         self._first: dict[TopicPartition, int] = {}
         """The first positions of partitions without a committed offset, where they are not the earliest ones."""
-        self.processed = self.committed = 0
+        self.processed = self.committed = self.created = self.closed = 0
+        self.commit_latency = Measured()
+        """Milliseconds from the flush of caches to the commit of stores."""
         self._closed_dropped = 0
 
     @property
@@ -162,6 +165,7 @@ class ThreadTasks:
         log.info("Creating task %s as %s", task_id, state.name.lower())
         self._open_stores(task)
         self.tasks[group_task] = created
+        self.created += 1
         if state is not TaskState.STANDBY:
             for partition in queues:
                 self._by_partition[partition] = created
@@ -204,6 +208,7 @@ class ThreadTasks:
             if self._by_partition.get(partition) is task:
                 del self._by_partition[partition]
         self._paused.difference_update(task.partitions)
+        self.closed += 1
         self._closed_dropped += task.task.dropped_records
         try:
             task.close(clean=clean)
@@ -285,6 +290,7 @@ class ThreadTasks:
                     break
             if done:
                 task.needs_commit = True
+                task.processed += done
                 total += done
                 self._resume(p for p in task.partitions if p in self._paused and self._has_space(task, p))
         self.processed += total
@@ -333,6 +339,7 @@ class ThreadTasks:
             TaskMigratedError: the group or the transaction coordinator refuses this member.
             ClientError: a record was not delivered, or the brokers cannot be reached.
         """
+        began = time.monotonic()
         chosen = [task for task in tasks if task.state is TaskState.RUNNING and task.needs_commit]
         for task in chosen:
             task.prepare_commit()
@@ -345,6 +352,7 @@ class ThreadTasks:
         self._commit_offsets(offsets, consumed)
         for task in chosen:
             task.complete_commit(offsets)
+        self.commit_latency.record((time.monotonic() - began) * 1000)
         self.committed += len(chosen)
         return len(chosen)
 

@@ -41,6 +41,32 @@ BLOCK_BYTES = 4096
 BLOOM_BITS_PER_KEY = 10
 LOG_FILES = 2
 
+PROPERTIES = (
+    "num-entries-active-mem-table",
+    "num-deletes-active-mem-table",
+    "num-entries-imm-mem-tables",
+    "num-deletes-imm-mem-tables",
+    "num-immutable-mem-table",
+    "cur-size-active-mem-table",
+    "cur-size-all-mem-tables",
+    "size-all-mem-tables",
+    "mem-table-flush-pending",
+    "num-running-flushes",
+    "compaction-pending",
+    "num-running-compactions",
+    "estimate-pending-compaction-bytes",
+    "total-sst-files-size",
+    "live-sst-files-size",
+    "num-live-versions",
+    "block-cache-capacity",
+    "block-cache-usage",
+    "block-cache-pinned-usage",
+    "estimate-num-keys",
+    "estimate-table-readers-mem",
+    "background-errors",
+)
+"""The properties that Kafka reports as metrics of a store (`RocksDBMetrics`)."""
+
 ENTRY_BYTES = 160
 """The approximate memory of one uncommitted entry in addition to its key and value: dict, list and object headers."""
 
@@ -169,6 +195,14 @@ class RocksDatabase:
         except Exception as error:
             raise _failure(error, self.store, self.path) from error
         return value
+
+    def property_values(self) -> dict[str, float]:
+        """Return the properties of the database by their names without `rocksdb.`."""
+        try:
+            values = {name: self._rdict.property_int_value(f"rocksdb.{name}") for name in PROPERTIES}
+        except Exception as error:
+            raise _failure(error, self.store, self.path) from error
+        return {name: float(value) for name, value in values.items() if value is not None}
 
     def scan(self, start: bytes, forward: bool) -> Iterator[tuple[bytes, bytes]]:
         """Return an iterator over the committed rows of now from a key on. A backward scan begins at or before it."""

@@ -74,6 +74,10 @@ class StoreMaps:
         """The approximate memory of all changes since the last commit, in bytes; 0 for a store in memory."""
         return 0 if self._database is None else self._database.uncommitted_bytes
 
+    def property_values(self) -> dict[str, float]:
+        """Return the properties of the database by Kafka's names of metrics; none for a store in memory."""
+        return {} if self._database is None else self._database.property_values()
+
     def close(self) -> None:
         """Close the database. Changes since the last commit are lost."""
         if self._database is not None:

@@ -281,6 +281,33 @@ def test_stores_are_queried_and_restored(brokers: Server, app_id: str, started: 
     assert (last.store, last.restored, last.finished) == ("counts", 3, True)
 
 
+def test_threads_tasks_and_stores_have_metrics(brokers: Server, app_id: str, started: Started, tmp_path: Path) -> None:
+    _count_twice(brokers.bootstrap_servers, app_id, started, tmp_path)
+    app = started(_counts(app_id))  # In another directory, so that it restores.
+    app.start()
+    app.wait_until_running()
+    _send(brokers.bootstrap_servers, f"{app_id}.in", ("b", "1"))
+    wait_until(lambda: app.store("counts").get("b") == 1, within=60, what="b is counted")
+    wait_until(lambda: _total(app, "commit-total") == 1, within=60, what="the task commits")
+    (thread,) = app.metrics().values()
+    totals = ("process-total", "task-created-total", "task-closed-total", "poll-records-max")
+    assert [thread[name] for name in totals] == [1, 1, 0, 1]
+    assert 0 < thread["poll-records-avg"] <= 1 <= thread["poll-total"]
+    assert 0 < thread["commit-latency-avg"] == thread["commit-latency-max"]
+    assert app.task_metrics() == {
+        "0_0": {
+            "process-total": 1,
+            "dropped-records-total": 0,
+            "restore-total": 2,
+            "restore-remaining-records-total": 0,
+            "update-total": 0,
+        }
+    }
+    properties = app.store_metrics()["0_0"]["counts"]
+    assert properties["num-entries-active-mem-table"] > 0
+    assert properties["block-cache-capacity"] == 50 << 20  # `RocksDBStore.BLOCK_CACHE_SIZE` of Kafka.
+
+
 def _restored(app: KafkaStreams) -> list[RestoreProgress]:
     """Start an application, and return how far each store was restored."""
     progress: list[RestoreProgress] = []
