@@ -139,9 +139,22 @@ def scripted_thread(
     return thread, consumer
 
 
-def assign(thread: StreamThread, consumer: ScriptedConsumer, tasks: Collection[GroupTask], topics: list[str]) -> None:
-    """Assign active tasks, as the driver of a group does inside a poll."""
-    group_tasks = GroupTasks(active=frozenset(tasks))
+def restore_consumer(thread: StreamThread) -> ScriptedConsumer:
+    """Return the consumer of changelogs, which a thread opens when it begins to restore."""
+    consumer = thread._changelogs._consumer
+    assert isinstance(consumer, ScriptedConsumer)
+    return consumer
+
+
+def assign(
+    thread: StreamThread,
+    consumer: ScriptedConsumer,
+    tasks: Collection[GroupTask],
+    topics: list[str],
+    standby: Collection[GroupTask] = (),
+) -> None:
+    """Assign tasks, as the driver of a group does inside a poll."""
+    group_tasks = GroupTasks(active=frozenset(tasks), standby=frozenset(standby))
     thread._driver = Mock(target=lambda: group_tasks, owned_tasks=lambda: group_tasks, statuses=(), endpoints=())
     consumer.assigned = frozenset(TopicPartition(topic, task.partition) for topic in topics for task in tasks)
     thread.on_assigned(list(consumer.assigned))

@@ -152,7 +152,7 @@ class ThreadTask:
         if not clean:
             self.collector.discard()
         try:
-            if clean and self.state is TaskState.RESTORING:
+            if clean and self.state is not TaskState.RUNNING:
                 self.commit_stores()  # The next owner of the directory continues there.
             if self.state is TaskState.RUNNING:
                 self.task.close_processors()

@@ -192,7 +192,7 @@ class KafkaStreams(InstanceQueries):
     def _global_failed(self, error: BaseException) -> None:
         """Stop the application: its global stores do not follow their topics any more."""
         self.failure = self.failure or error
-        self._threads.stop()
+        self._stop()
 
     def close(self, timeout_s: float | None = None) -> bool:
         """Commit, leave the group and stop. Returns whether everything has stopped before the timeout.
@@ -270,16 +270,21 @@ class KafkaStreams(InstanceQueries):
         """Continue after `pause`."""
         self._paused.clear()
 
+    @property
+    def _can_change_threads(self) -> bool:
+        # Before the watcher exists, `start` may still open what threads use.
+        return self._state in STARTED and self._watcher is not None
+
     def add_stream_thread(self) -> str | None:
         """Start one more thread, and return its name (KIP-663). It has the lowest free number.
 
         Returns:
-            The name, or None if the application is neither RUNNING nor REBALANCING.
+            The name, or None if the application is neither RUNNING nor REBALANCING, or `start` has not returned.
 
         Raises:
             ClientError: the clients of the thread cannot be opened.
         """
-        thread = self._threads.add() if self._state in STARTED else None
+        thread = self._threads.add() if self._can_change_threads else None
         if thread is None:
             log.warning("No thread is added: application %s is %s", self._rules.group_id, self._state.name)
             return None
@@ -296,12 +301,13 @@ class KafkaStreams(InstanceQueries):
             timeout_s: how long to wait for the end of the thread; None waits until it has ended.
 
         Returns:
-            The name, or None if there is no thread, or the application is neither RUNNING nor REBALANCING.
+            The name, or None if there is no thread, the application is neither RUNNING nor REBALANCING, or `start` has
+            not returned.
 
         Raises:
             StreamsError: the timeout is over. The thread still stops.
         """
-        thread = self._threads.begin_removal() if self._state in STARTED else None
+        thread = self._threads.begin_removal() if self._can_change_threads else None
         if thread is None:
             log.warning("No thread is removed: application %s is %s", self._rules.group_id, self._state.name)
             return None

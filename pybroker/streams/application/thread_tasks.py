@@ -148,8 +148,6 @@ class ThreadTasks:
         """Commit and close all tasks."""
         self.commit(self.active)
         for task in list(self.tasks.values()):
-            if task.state is TaskState.STANDBY:
-                task.commit_stores()
             self._close(task, clean=True)
 
     def _create(self, group_task: GroupTask, state: TaskState) -> None:

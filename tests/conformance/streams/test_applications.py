@@ -22,6 +22,7 @@ from pybroker.streams import (
     KafkaStreams,
     MissingSourceTopicError,
     RestoreProgress,
+    Serde,
     State,
     StreamsBuilder,
     StreamsError,
@@ -557,6 +558,25 @@ def test_a_listener_closes_the_application(brokers: Server, app_id: str, started
         assert app.wait(60)
         assert app.state is State.NOT_RUNNING
         assert app.failure is None
+
+
+def test_an_application_closes_while_it_fills_a_global_store(brokers: Server, app_id: str, started: Started) -> None:
+    create_topics(brokers.bootstrap_servers, [f"{app_id}.names", f"{app_id}.in"])
+    _send(brokers.bootstrap_servers, f"{app_id}.names", ("1", "Ada"))
+    apps: list[KafkaStreams] = []
+
+    def closing(data: bytes) -> str:
+        apps[0].close(60)
+        return data.decode()
+
+    builder = StreamsBuilder()
+    serde = Serde("closing", str.encode, closing)
+    builder.global_table(f"{app_id}.names", key_serde=STRING, value_serde=serde, store="names")
+    builder.stream(f"{app_id}.in", key_serde=STRING, value_serde=STRING).foreach(lambda _key, _value: None)
+    apps.append(started(builder.build()))
+    apps[0].start()
+    assert apps[0].wait(60)
+    assert apps[0].metrics() == {}
 
 
 def test_an_application_closes_while_it_restores(

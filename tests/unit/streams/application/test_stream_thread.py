@@ -7,10 +7,9 @@ import pytest
 
 from pybroker.client.membership.streams_events import GroupTask
 from pybroker.streams import STRING, Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder
-from pybroker.streams.application.stream_thread import StreamThread
 from pybroker.streams.state.directory import StateDirectory
 from pybroker.streams.topology.topology import Topology
-from tests.support.stream_threads import ScriptedConsumer, assign, polled, scripted_thread
+from tests.support.stream_threads import assign, polled, restore_consumer, scripted_thread
 
 POLL_S = 0.07
 
@@ -107,7 +106,7 @@ def test_a_paused_thread_restores_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     thread, consumer = scripted_thread(monkeypatch, builder.build(), paused=paused, default_dsl_store="in_memory")
     assign(thread, consumer, [GroupTask("0", 0)], ["in"])
     thread._run_once()
-    restoring = _restore_consumer(thread)
+    restoring = restore_consumer(thread)
     assert (restoring.poll_timeouts, thread.is_running) == ([], False)
     assert consumer.poll_timeouts == [POLL_S]
     paused.clear()
@@ -115,10 +114,23 @@ def test_a_paused_thread_restores_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert (restoring.poll_timeouts, thread.is_running) == ([POLL_S], True)
 
 
-def _restore_consumer(thread: StreamThread) -> ScriptedConsumer:
-    consumer = thread._changelogs._consumer
-    assert isinstance(consumer, ScriptedConsumer)
-    return consumer
+def test_a_standby_task_that_becomes_active_continues_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, directory: StateDirectory
+) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=STRING, value_serde=STRING).group_by_key().count(store="counts")
+    thread, consumer = scripted_thread(monkeypatch, builder.build(), directory)
+    task = GroupTask("0", 0)
+    assign(thread, consumer, [], ["in"], standby=[task])
+    thread._run_once()
+    restore_consumer(thread).batches = [[polled("app-counts-changelog", 0, "\0" * 8)]]
+    thread._run_once()
+    assert thread.task_metrics()["0_0"]["update-total"] == 1
+    assign(thread, consumer, [task], ["in"])
+    (active,) = thread.tasks.tasks.values()
+    assert active.task.stores["counts"].committed_offset == 1
+    thread.stop()
+    thread._run()
 
 
 class _FailsToClose(Processor[str, str]):
