@@ -60,6 +60,11 @@ class GlobalThread:
         """The global stores by name."""
         return self._task.stores
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread, for example in a serde."""
+        return self._thread is threading.current_thread()
+
     def start(self) -> None:
         """Read the topics to their ends, then start the thread.
 

@@ -146,9 +146,8 @@ class KafkaStreams(InstanceQueries):
             self._stop_threads()
             self._end(State.PENDING_ERROR, State.ERROR)
             raise
-        watcher = threading.Thread(target=self._watch, name=f"{self._name}-watcher", daemon=True)
-        watcher.start()
-        self._watcher = watcher
+        self._watcher = threading.Thread(target=self._watch, name=f"{self._name}-watcher", daemon=True)
+        self._watcher.start()
 
     @property
     def _name(self) -> str:
@@ -206,19 +205,24 @@ class KafkaStreams(InstanceQueries):
         if self._state in STARTED:
             self._set_state(State.PENDING_SHUTDOWN)
         self._stop()
-        current, watcher = threading.current_thread(), self._watcher
-        if watcher is None:
-            if self._global is not None:
-                self._global.stop()  # `start` reads its topics, and no thread uses its stores yet.
-            is_inside = self._starter is current
-        else:
-            is_inside = watcher is current or any(thread.is_current for thread in self._threads.all())
-        if not is_inside:
+        if self._watcher is None and self._global is not None and not self._threads.all():
+            self._global.stop()  # `start` reads its topics, and no thread uses its stores yet.
+        if not self._is_inside():
             deadline = None if timeout_s is None else time.monotonic() + timeout_s
             self._wait_for(lambda: self._state in ENDED, timeout_s)
-            if (watcher := self._watcher) is not None:  # It reports the last state.
+            watcher = self._watcher
+            if watcher is not None and watcher.is_alive():  # It reports the last state.
                 watcher.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
         return self._state in ENDED
+
+    def _is_inside(self) -> bool:
+        """Return whether the end of the application waits for the current thread."""
+        current, watcher = threading.current_thread(), self._watcher
+        return (
+            current is (self._starter if watcher is None else watcher)
+            or (self._global is not None and self._global.is_current)
+            or any(thread.is_current for thread in self._threads.all())
+        )
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the application has stopped, and return whether it has.

@@ -310,6 +310,11 @@ class StreamThread(RebalanceListener):
         if self._driver.endpoints is not self.endpoints:
             self.endpoints = self._driver.endpoints
             self.endpoints_changed_at = time.monotonic()
+        membership = self._driver.member.membership
+        if not self.is_assigned and membership.is_ready and membership.target == membership.owned:
+            # The assignment is that of the member already, for example none: no rebalance follows.
+            self.is_assigned = True
+            self._context.on_change()
         missing = None
         for status in self._driver.statuses:
             if status.status_code == SHUTDOWN_APPLICATION:

@@ -16,7 +16,7 @@ class StreamThreads:
         """`make` returns a new thread with a number."""
         self._make = make
         self._lock = threading.Lock()
-        """Held while a thread is added or chosen for removal, so that numbers are unique."""
+        """Acquired to add a thread or to choose one for removal, so that numbers are unique."""
         self._threads: list[StreamThread] = []
         self.is_stopping = False
         """Whether no thread is added any more."""

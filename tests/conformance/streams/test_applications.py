@@ -136,6 +136,20 @@ def test_an_application_reports_its_states(brokers: Server, app_id: str, started
     assert states[-2:] == [State.PENDING_SHUTDOWN, State.NOT_RUNNING]
 
 
+def test_an_application_runs_with_threads_that_have_no_task(brokers: Server, app_id: str, started: Started) -> None:
+    create_topics(brokers.bootstrap_servers, [f"{app_id}.in", f"{app_id}.out"])
+    app = started(_upper(app_id), num_stream_threads=3)
+    app.start()
+    app.wait_until_running()
+
+    def active_tasks() -> list[float]:
+        return sorted(metrics["active-tasks"] for metrics in app.metrics().values())
+
+    wait_until(
+        lambda: app.state is State.RUNNING and active_tasks() == [0, 0, 1], within=60, what="one thread has the task"
+    )
+
+
 def test_an_application_that_is_never_started_closes(app_id: str, started: Started) -> None:
     app = started(_upper(app_id))
     assert app.close()
@@ -552,12 +566,21 @@ def test_threads_are_added_and_removed_while_records_flow(brokers: Server, app_i
 def test_a_listener_closes_the_application(brokers: Server, app_id: str, started: Started) -> None:
     create_topics(brokers.bootstrap_servers, [f"{app_id}.in", f"{app_id}.out"])
     for at in (State.REBALANCING, State.RUNNING):
-        app = started(_upper(app_id))
+        app = started(_upper(app_id), num_stream_threads=3)
         app.set_state_listener(lambda new, _old: new is at and app.close(60))  # noqa: B023 - awaited in the loop
         app.start()
         assert app.wait(60)
         assert app.state is State.NOT_RUNNING
         assert app.failure is None
+
+
+def _with_names(app: str, deserialize: Callable[[bytes], str]) -> Topology:
+    """Return a topology with a global table, whose values the function deserializes."""
+    builder = StreamsBuilder()
+    serde = Serde("names", str.encode, deserialize)
+    builder.global_table(f"{app}.names", key_serde=STRING, value_serde=serde, store="names")
+    builder.stream(f"{app}.in", key_serde=STRING, value_serde=STRING).foreach(lambda _key, _value: None)
+    return builder.build()
 
 
 def test_an_application_closes_while_it_fills_a_global_store(brokers: Server, app_id: str, started: Started) -> None:
@@ -569,14 +592,25 @@ def test_an_application_closes_while_it_fills_a_global_store(brokers: Server, ap
         apps[0].close(60)
         return data.decode()
 
-    builder = StreamsBuilder()
-    serde = Serde("closing", str.encode, closing)
-    builder.global_table(f"{app_id}.names", key_serde=STRING, value_serde=serde, store="names")
-    builder.stream(f"{app_id}.in", key_serde=STRING, value_serde=STRING).foreach(lambda _key, _value: None)
-    apps.append(started(builder.build()))
+    apps.append(started(_with_names(app_id, closing)))
     apps[0].start()
     assert apps[0].wait(60)
     assert apps[0].metrics() == {}
+
+
+def test_the_thread_of_a_global_store_closes_the_application(brokers: Server, app_id: str, started: Started) -> None:
+    create_topics(brokers.bootstrap_servers, [f"{app_id}.names", f"{app_id}.in"])
+    apps: list[KafkaStreams] = []
+
+    def closing(data: bytes) -> str:
+        apps[0].close(60)
+        return data.decode()
+
+    apps.append(started(_with_names(app_id, closing)))
+    apps[0].start()
+    apps[0].wait_until_running()
+    _send(brokers.bootstrap_servers, f"{app_id}.names", ("1", "Ada"))
+    assert apps[0].wait(60)
 
 
 def test_an_application_closes_while_it_restores(
