@@ -126,6 +126,7 @@ def scripted_thread(
             group_id="app", topology=group_topology(topology, parsed), process_id="one", max_poll_interval_s=300.0
         ),
         count_partitions=lambda _topic: 1,
+        end_offsets=lambda partitions: dict.fromkeys(partitions, 1),
         on_restore=lambda _progress: None,
         decide=lambda _error: UncaughtResponse.SHUTDOWN_CLIENT,
         on_change=lambda: None,

@@ -6,7 +6,7 @@ Owns the restore consumer of the thread. `step` does a bounded part of the work,
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -62,11 +62,20 @@ class ChangelogReader:
         self,
         open_consumer: Callable[[], Consumer[bytes, bytes]],
         committed: Callable[[Iterable[TopicPartition]], Any],
+        end_offsets: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
         listener: Callable[[RestoreProgress], object] | None = None,
     ) -> None:
-        """`committed` returns the group's committed offsets, which limit source topics that serve as changelogs."""
+        """Read nothing yet.
+
+        Args:
+            open_consumer: returns the restore consumer.
+            committed: returns the group's committed offsets, which limit source topics that serve as changelogs.
+            end_offsets: returns high watermarks, also if the consumer reads only committed records.
+            listener: receives the progress of stores.
+        """
         self._open_consumer = open_consumer
         self._committed = committed
+        self._end_offsets = end_offsets
         self._listener = listener
         self._consumer: Consumer[bytes, bytes] | None = None
         self._changelogs: dict[TopicPartition, list[_Changelog]] = {}
@@ -152,7 +161,9 @@ class ChangelogReader:
         consumer = self._consumer = self._consumer or self._open_consumer()
         self._assign()
         partitions = [changelog.partition for changelog in found]
-        ends = consumer.end_offsets(*partitions)
+        # A committed offset can be visible before the transaction has ended in the changelog. So a task is complete at
+        # the high watermark: the consumer arrives there when all transactions before it have ended.
+        ends = self._end_offsets(partitions)
         starts = consumer.beginning_offsets(*partitions)
         sources = [changelog.partition for changelog in found if changelog.task.is_source(changelog.partition)]
         committed = self._committed(sources) if sources else {}

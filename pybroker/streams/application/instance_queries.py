@@ -6,9 +6,11 @@ Owns what `KafkaStreams` returns about its threads and the group. Starts and sto
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from pybroker.client.administration.admin import Admin
+from pybroker.client.administration.topics import LATEST, TopicPartition
 from pybroker.streams.application.global_thread import GlobalThread
 from pybroker.streams.application.metadata import (
     NOT_AVAILABLE,
@@ -153,3 +155,9 @@ class InstanceQueries:
         assert self._admin is not None, "the admin is open before the threads"
         with self._admin_lock:
             return len(self._admin.describe_topics([topic])[0].partitions)
+
+    def _end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        assert self._admin is not None, "the admin is open before the threads"
+        with self._admin_lock:
+            found = self._admin.list_offsets(dict.fromkeys(partitions, LATEST))
+        return {partition: listed.offset for partition, listed in found.items()}

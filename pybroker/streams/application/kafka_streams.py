@@ -326,6 +326,7 @@ class KafkaStreams(InstanceQueries):
             settings=self._settings,
             rules=self._rules,
             count_partitions=self._count_partitions,
+            end_offsets=self._end_offsets,
             on_restore=self._listeners.report_restored,
             decide=lambda error: self._listeners.decide(explained(error)),
             on_change=self._thread_changed,

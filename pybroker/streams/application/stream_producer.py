@@ -89,6 +89,9 @@ class StreamProducer:
         if not self._in_transaction:
             self._producer.begin_transaction()
             self._in_transaction = True
+        # The next owner of a task restores the records that are acknowledged. It may read the changelogs as soon as the
+        # group has refused further offsets of this member, so all records are acknowledged before the offsets are sent.
+        self._producer.flush()
         self._producer.send_offsets_to_transaction(offsets, group)
         self._producer.commit_transaction()
         self._in_transaction = False

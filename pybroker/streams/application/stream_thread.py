@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,6 +62,8 @@ class ThreadContext(msgspec.Struct, frozen=True):
     settings: ApplicationSettings
     rules: StreamsRules
     count_partitions: Callable[[str], int]
+    end_offsets: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
+    """Returns high watermarks."""
     on_restore: Callable[[RestoreProgress], object]
     decide: Callable[[BaseException], UncaughtResponse]
     """Called in a thread that has failed, while it is still in the group."""
@@ -115,7 +117,9 @@ class StreamThread(RebalanceListener):
         except BaseException:
             self._consumer.close(0.0)
             raise
-        self._changelogs = ChangelogReader(self._open_restore_consumer, self._committed, context.on_restore)
+        self._changelogs = ChangelogReader(
+            self._open_restore_consumer, self._committed, context.end_offsets, context.on_restore
+        )
         state = (self._changelogs, context.directory)
         self.tasks = ThreadTasks(context.topology, self._settings, self._consumer, self._producer, state)
         self._topics = sorted(
