@@ -52,3 +52,7 @@ class TaskCorruptedError(StreamsError):
 
 class TaskMigratedError(StreamsError):
     """The member was removed from its group, or its producer was fenced: its tasks belong to others."""
+
+
+RECOVERED = (TaskCorruptedError, TaskMigratedError)
+"""Errors after which a thread creates its tasks again. No exception handler decides about them."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from pybroker.client.errors import ClientError
+from pybroker.client.errors import ClientError, TransactionError
 from pybroker.client.producing.producer import Delivery
 from pybroker.client.producing.record_metadata import RecordMetadata
-from pybroker.streams.errors import StreamsError
+from pybroker.streams.errors import StreamsError, TaskMigratedError
 from pybroker.streams.exception_handlers import ErrorContext, Handlers, log_and_fail
 from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
 
@@ -48,11 +48,18 @@ class ProducerCollector(RecordCollector):
         """Send a record. A changelog record goes to the partition of the task.
 
         Raises:
+            TaskMigratedError: the transaction has ended, for example after its timeout.
             StreamsError: a record before could not be sent, and the production handler decided to fail.
         """
         if self._discards:
             return
         self.raise_failure()
+        try:
+            self._send(record)
+        except TransactionError as error:
+            raise TaskMigratedError(f"the transaction of task {self._task_id} cannot be committed: {error}") from error
+
+    def _send(self, record: ProducedRecord) -> None:
         if record.topic in self._changelogs:
             self._last[record.topic] = self._producer.send(record, self._partition, None)
             return
@@ -60,6 +67,8 @@ class ProducerCollector(RecordCollector):
         on_delivery = self._on_delivery(record) if self._observes else None
         try:
             self._producer.send(record, partition, on_delivery)
+        except TransactionError:
+            raise
         except ClientError as error:
             if not self._continues(record, error):
                 raise StreamsError(

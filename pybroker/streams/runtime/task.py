@@ -11,7 +11,7 @@ from typing import Any
 
 from pybroker.client.java.hash_order import in_hash_order
 from pybroker.streams.config import StreamsConfig
-from pybroker.streams.errors import SerializationError, StreamsError, TaskCorruptedError
+from pybroker.streams.errors import RECOVERED, SerializationError, StreamsError
 from pybroker.streams.exception_handlers import ErrorContext, ExceptionHandler, Handlers
 from pybroker.streams.processor import PunctuationType
 from pybroker.streams.records import Headers, Record, RecordContext
@@ -279,7 +279,7 @@ class Task(StoreContext):
 
     def skips(self, node: str, record: Record[Any, Any], error: Exception) -> bool:
         """Return whether the processing or production handler decides to continue after an error of a node."""
-        if error is self._decided or isinstance(error, TaskCorruptedError):
+        if error is self._decided or isinstance(error, RECOVERED):
             return False  # The handler has decided at the node that failed: the error is on its way up.
         handlers, at = self.handlers, self._record_context
         handler = handlers.production if isinstance(error, SerializationError) else handlers.processing
@@ -333,11 +333,12 @@ class Task(StoreContext):
         Raises:
             StreamsError: an operator fails. The message has the position of the record.
             TaskCorruptedError: the database of a store is damaged.
+            TaskMigratedError: the transaction has ended.
         """
         self._record_context = RecordContext(timestamp, record.offset, record.partition, record.topic, record.headers)
         try:
             self.sources[source].forward(Record(record.key, record.value, timestamp, record.headers))
-        except TaskCorruptedError:
+        except RECOVERED:
             raise
         except Exception as error:
             raise StreamsError(
@@ -439,7 +440,7 @@ class StreamTask(Task):
             self._record_context, self._raw = RecordContext(now, -1, -1, None), None
             try:
                 schedule.callback(now)
-            except TaskCorruptedError:
+            except RECOVERED:
                 raise
             except Exception as error:
                 if self.skips(schedule.node, Record(None, None, now), error):

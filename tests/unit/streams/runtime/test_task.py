@@ -9,7 +9,8 @@ import pytest
 
 from pybroker.streams import INT64, STRING, StreamsBuilder, StreamsError
 from pybroker.streams.config import parse_config
-from pybroker.streams.errors import TaskCorruptedError
+from pybroker.streams.errors import TaskCorruptedError, TaskMigratedError
+from pybroker.streams.exception_handlers import Handlers, log_and_continue
 from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
 from pybroker.streams.runtime.record_queue import RawRecord
 from pybroker.streams.runtime.task import StreamTask
@@ -97,3 +98,19 @@ def test_damage_found_by_an_operator_keeps_its_class(tmp_path: Path, monkeypatch
     monkeypatch.setattr(task.stores["counts"], "get", fail)
     with pytest.raises(TaskCorruptedError, match=r"^no block of k$"):
         process(task, 1)
+
+
+def test_an_ended_transaction_keeps_its_class_and_passes_the_handler() -> None:
+    class Ended(Changelogs):
+        def send(self, record: ProducedRecord) -> None:
+            raise TaskMigratedError(f"the transaction has ended before {record.topic}")
+
+    builder = StreamsBuilder()
+    builder.stream("words", key_serde=STRING, value_serde=STRING).to("out", key_serde=STRING, value_serde=STRING)
+    topology = builder.build()
+    task = StreamTask(topology, list(topology.nodes), parse_config({}, "app", 0), Ended(), lambda: 0)
+    task.handlers = Handlers(processing=log_and_continue, production=log_and_continue)
+    task.start()
+    with pytest.raises(TaskMigratedError, match=r"^the transaction has ended before out$"):
+        process(task, 1)
+    assert task.dropped_records == 0
