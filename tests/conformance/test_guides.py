@@ -6,6 +6,7 @@ tests/conformance/test_testing_guide.py; README has such blocks and a program.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from pybroker.testing import Broker
 from tests.support import guides, repository
+from tests.support.redis_server import redis_server
 
 HERE = [
     page
@@ -28,16 +30,21 @@ BROKERS: dict[str, dict[str, Any]] = {
     "docs/guides/secured-client.md": {"security": "SSL"},
 }
 """What brokers a page needs; another page's broker has defaults."""
+REDIS = "127.0.0.1:6379"
+"""The address of Redis in the pages."""
 
 
 @pytest.mark.parametrize("page", HERE)
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert any(block.language == "python" and block.why_not is None for block in guides.blocks(page))
-    with Broker(**BROKERS.get(page, {})) as broker:
+    with ExitStack() as running:
+        broker = running.enter_context(Broker(**BROKERS.get(page, {})))
         trusted = broker.client_properties().get("ssl.truststore.certificates", "")
         Path("ca.pem").write_text(trusted)
         replaced = {"broker.example:9093": broker.bootstrap_servers} if trusted else {}
+        if any(REDIS in block.code for block in guides.blocks(page)):
+            replaced[REDIS] = running.enter_context(redis_server(tmp_path)).address
         names = guides.run(page, broker.bootstrap_servers, replaced, broker=broker)
     for test in guides.tests_of(names) if page != "README.md" else ():
         test()

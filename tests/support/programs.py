@@ -18,6 +18,7 @@ INSTALL = {
     "kcat": "kcat (Debian: apt-get install kcat)",
     "gcc": "a C compiler (Debian: apt-get install gcc)",
     "mount": "mount (Debian: apt-get install mount)",
+    "redis-server": "redis-server (Debian: apt-get install redis-server)",
 }
 
 
