@@ -225,6 +225,8 @@ class ScriptedBroker:
         (requested,) = topic.partitions
         offset = 0 if requested.timestamp == -2 else self._offset
         response = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=offset, error_code=fault)
+        if self.served[2][1] >= 4:
+            response.leader_epoch = self.epoch
         return list_offsets.ListOffsetsResponse(
             topics=[list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=[response])]
         )

@@ -341,10 +341,10 @@ class Admin(Closing):
         return self._run(self._async.new_producer_id())
 
     def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False, confirmed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """As `AsyncAdmin.list_offsets`."""
-        return self._run(self._async.list_offsets(wanted, read_committed=read_committed))
+        return self._run(self._async.list_offsets(wanted, read_committed=read_committed, confirmed=confirmed))
 
     def list_groups(
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), protocol_types: Collection[str] | None = None

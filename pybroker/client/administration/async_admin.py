@@ -37,7 +37,7 @@ from pybroker.client.arguments import check_arguments
 from pybroker.client.closing import AsyncClosing
 from pybroker.client.errors import BrokerError, ClientError, UnservedApiError
 from pybroker.client.network.cluster import ANY, Cluster, raise_first, raise_refused, retried
-from pybroker.client.network.leaders import find_leaders
+from pybroker.client.network.leaders import find_leaders, find_newer_leaders
 from pybroker.client.network.retry_budget import Backoff, is_retriable
 from pybroker.client.network.retrying import retry
 from pybroker.client.settings import AdminSettings
@@ -187,18 +187,24 @@ class AsyncAdmin(
 
     @retried
     async def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False, confirmed: bool = False
     ) -> dict[TopicPartition, ListedOffset]:
         """Return the first offset at or after a timestamp (ms, `EARLIEST`, `LATEST` or `MAX_TIMESTAMP`).
 
-        Returns an offset for each partition. With `read_committed` the latest is the last stable offset. Raises
-        BrokerError for the first partition that was rejected.
+        Returns an offset for each partition. With `read_committed` the latest is the last stable offset. With
+        `confirmed` a leader's latest offsets do not count if another broker knows a newer leader. Raises BrokerError
+        for the first partition that was rejected.
         """
         leaders = await find_leaders(self.cluster, wanted)
         raise_first(leaders.refused.values())
         found: dict[TopicPartition, ListedOffset] = {}
-        for leader, partitions in leaders.by_node.items():
-            found |= await self._list_offsets_of(leader, {p: wanted[p] for p in partitions}, read_committed)
+        while leaders.by_node:
+            for leader, partitions in leaders.by_node.items():
+                found |= await self._list_offsets_of(leader, {p: wanted[p] for p in partitions}, read_committed)
+            if not confirmed:
+                break
+            epochs = {partition: listed.leader_epoch for partition, listed in found.items()}
+            leaders = await find_newer_leaders(self.cluster, epochs, leaders)
         return found
 
     async def _list_offsets_of(

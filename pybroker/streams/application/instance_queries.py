@@ -159,5 +159,5 @@ class InstanceQueries:
     def _end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         assert self._admin is not None, "the admin is open before the threads"
         with self._admin_lock:
-            found = self._admin.list_offsets(dict.fromkeys(partitions, LATEST))
+            found = self._admin.list_offsets(dict.fromkeys(partitions, LATEST), confirmed=True)
         return {partition: listed.offset for partition, listed in found.items()}
