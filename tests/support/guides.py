@@ -78,7 +78,7 @@ def run(page: str, servers: str, replace: Mapping[str, str] | None = None, **nam
             code = code.replace(old, new)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, str(block), "exec"), names)
+            exec(compile(code, str(block), "exec", dont_inherit=True), names)
         if block.prints is not None:
             assert printed.getvalue() == block.prints, str(block)
     return names
