@@ -31,7 +31,7 @@ TEST_SEED := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak soak-hour chaos exactly-once upgrade moving audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak soak-hour chaos exactly-once streams-soak upgrade moving audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -115,6 +115,10 @@ moving: build $(STAMPS)/test ## Move three nodes of Apache Kafka onto pybroker a
 exactly-once: build $(STAMPS)/test ## Consume, transform and produce in transactions under kills: four kinds of copiers, make exactly-once SECONDS=600 SEED=7 (long)
 	PYBROKER_EXACTLY_ONCE_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),7) \
 		$(BIN)/pytest tests/chaos/test_exactly_once.py
+
+streams-soak: build $(STAMPS)/test ## Run a streams application under kills and pauses of instances and brokers, make streams-soak SECONDS=600 SEED=7 (long)
+	PYBROKER_STREAMS_SECONDS=$(or $(SECONDS),600) PYBROKER_CHAOS_SEED=$(or $(SEED),7) \
+		$(BIN)/pytest tests/chaos/test_streams.py
 
 upgrade: build $(STAMPS)/test ## Upgrade a cluster of the first version that has clusters to this one under load; builds that version once (long)
 	PYBROKER_UPGRADE=yes $(BIN)/pytest tests/cluster/test_rolling_upgrade.py --timeout 3600

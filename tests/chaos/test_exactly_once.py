@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from random import Random
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from pybroker.client import Admin
 from pybroker.client.administration.topics import NewTopic
 from pybroker.testing import Cluster
 from tests.chaos.copiers import KINDS, Work
+from tests.chaos.feeder import RATE, Feeder
 from tests.support import repository
 from tests.support.conditions import wait_until
 
 SECONDS = float(os.environ.get("PYBROKER_EXACTLY_ONCE_SECONDS", "5"))
 SEED = int(os.environ.get("PYBROKER_CHAOS_SEED", "7"))
 PARTITIONS, COPIERS, KEYS = 3, 2, 5
-RATE = 200
-"""Input records a second."""
 _CALM_S = 120.0
 _SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -70,33 +69,10 @@ class Copier:
         self._process.wait()
 
 
-class Feeder(threading.Thread):
-    """Writes numbered records, until it is stopped."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        super().__init__(daemon=True)
-        self._topic = topic
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-        self._stopped = threading.Event()
-        self.sent = 0
-
-    def run(self) -> None:
-        while not self._stopped.wait(1 / RATE):
-            partition = self.sent % PARTITIONS
-            key = f"k{partition}.{self.sent // PARTITIONS % KEYS}"
-            self._producer.produce(self._topic, key=key, value=f"v{self.sent}", partition=partition)
-            self._producer.poll(0)
-            self.sent += 1
-
-    def go_on(self, seconds: float) -> None:
-        """Wait until it has written the records of so many seconds."""
-        wanted = self.sent + RATE * seconds
-        wait_until(lambda: self.sent >= wanted, within=60, what=lambda: f"{self.sent} of {wanted:.0f} records written")
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.join()
-        assert self._producer.flush(_CALM_S) == 0
+def record(number: int) -> dict[str, Any]:
+    """Return an input record, with a key that is its partition's."""
+    partition = number % PARTITIONS
+    return {"key": f"k{partition}.{number // PARTITIONS % KEYS}", "value": f"v{number}", "partition": partition}
 
 
 @pytest.mark.parametrize(
@@ -129,17 +105,17 @@ def test_the_output_is_the_input_each_record_once(cluster: Cluster, kind: str) -
 
 def disturb(cluster: Cluster, feeder: Feeder, copiers: list[Copier], random: Random) -> None:
     """Kill or pause a broker, or end a copier; and have all run again. The input is the clock."""
-    feeder.go_on(random.uniform(0.5, 2.5))
+    feeder.await_input(random.uniform(0.5, 2.5))
     broker = random.choice(cluster.brokers)
     what = random.choice(("kill", "pause", "restart", "copier"))
     if what == "copier":
         random.choice(copiers).kill()
     elif what == "pause":
         with cluster.paused(broker):
-            feeder.go_on(random.uniform(0.5, 4.0))
+            feeder.await_input(random.uniform(0.5, 4.0))
     elif what == "kill":
         cluster.kill(broker)
-        feeder.go_on(random.uniform(0.0, 2.0))
+        feeder.await_input(random.uniform(0.0, 2.0))
         cluster.start(broker)
     else:
         cluster.restart(broker)
@@ -156,7 +132,7 @@ def running(cluster: Cluster, kind: str) -> Iterator[tuple[Feeder, list[Copier]]
     with Admin(bootstrap_servers=cluster.bootstrap_servers) as admin:
         configs = {"min.insync.replicas": "2"}
         admin.create_topics([NewTopic(name, PARTITIONS, 3, configs=configs) for name in (source, target)])
-    feeder = Feeder(bootstrap, source)
+    feeder = Feeder(bootstrap, source, record)
     copiers = [Copier(command) for command in commands]
     feeder.start()
     try:

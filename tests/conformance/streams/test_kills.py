@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from pybroker.client import Consumer, Producer, TopicPartition
 from tests.conformance.conftest import Server, serving
 from tests.support.streams_application import await_commits, create_topics
+from tests.support.streams_instance import Instance
 
 pytestmark = pytest.mark.xdist_group("stream applications")
 
@@ -39,34 +36,6 @@ BROKER = {
 def brokers() -> Iterator[Server]:
     with serving(BROKER) as server:
         yield server
-
-
-class Instance:
-    """A process of the application."""
-
-    def __init__(self, settings: dict[str, object]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.streams_program", json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def await_state(self, state: str) -> None:
-        """Wait until the application prints a state."""
-        output: IO[str] | None = self._process.stdout
-        assert output is not None
-        assert any(line.strip() == state for line in output), f"the instance ended before {state}"
-
-    def kill(self) -> None:
-        """Kill the process, which commits nothing."""
-        self._process.kill()
-        self._process.communicate()
-
-    def close(self) -> None:
-        """Have the instance commit and leave."""
-        self._process.communicate("")
-        assert self._process.returncode == 0
 
 
 def _committed_counts(servers: str, topic: str) -> dict[str, list[int]]:
@@ -97,8 +66,7 @@ def test_each_input_counts_once_whatever_is_killed(brokers: Server, tmp_path: Pa
         "num.stream.threads": 2,
     }
     sent: dict[str, int] = {}
-    directories = [str(tmp_path / "one"), str(tmp_path / "two")]
-    instances = [Instance({**settings, "state.dir": directory}) for directory in directories]
+    instances = [Instance(settings, tmp_path / name) for name in ("one", "two")]
     with Producer(servers) as producer:
         for turn in range(ROUNDS):
             for number in range(RECORDS):
@@ -109,7 +77,7 @@ def test_each_input_counts_once_whatever_is_killed(brokers: Server, tmp_path: Pa
             victim = instances[turn % 2]
             victim.await_state("RUNNING")
             victim.kill()
-            instances[turn % 2] = Instance({**settings, "state.dir": directories[turn % 2]})
+            victim.restart()
     await_commits(servers, "counting", ["words"], PARTITIONS)
     for instance in instances:
         instance.close()
