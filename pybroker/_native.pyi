@@ -227,6 +227,31 @@ class RecordColumns:
         The method can be called any number of times.
         """
 
+# -------------------------------------------------------------------------------------------- json_columns.rs
+
+@final
+class ArrowArray:
+    """An Arrow array with the PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Return capsules `arrow_schema` and `arrow_array`, without a copy and without a conversion."""
+
+def decode_json_columns(batch: tuple[object, object], columns: list[tuple[str, str]]) -> ArrowArray:
+    """Decode one JSON object per row to a struct array. A null row stays null, a missing field is null.
+
+    Args:
+        batch: the capsules of a record batch with one binary column.
+        columns: name and type of each field: int, float, str or bool.
+
+    Releases the GIL. Raises `ValueError` with the number of a row that is not a JSON object of these types.
+    """
+
+def encode_json_columns(batch: tuple[object, object]) -> ArrowArray:
+    """Encode each row of a struct array as a JSON object, to a binary array. A null row stays null.
+
+    Columns are int64, float64, string or bool. Releases the GIL. Raises `ValueError` for a column of another type.
+    """
+
 # ------------------------------------------------------------------------------------------- control_batch.rs
 
 def build_control_batch(records: list[tuple[int, bytes]], timestamp_ms: int) -> bytes:

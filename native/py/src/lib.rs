@@ -32,6 +32,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<codec::Schema>()?;
     m.add_class::<client::columns::ColumnReader>()?;
     m.add_class::<client::columns::RecordColumns>()?;
+    m.add_class::<client::json_columns::ArrowArray>()?;
+    m.add_function(wrap_pyfunction!(client::json_columns::decode_json_columns, m)?)?;
+    m.add_function(wrap_pyfunction!(client::json_columns::encode_json_columns, m)?)?;
     net::counters::add(m)?;
     m.add_class::<net::handle::PyDataPlane>()?;
     net::data_plane_settings::add(m)?;

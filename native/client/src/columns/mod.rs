@@ -7,6 +7,9 @@
 //! and byte strings.
 
 mod builder;
+mod json;
+#[cfg(test)]
+mod json_tests;
 #[cfg(test)]
 mod kafka_tests;
 mod parts;
@@ -25,6 +28,7 @@ use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
 use super::error::ClientError;
 
+pub use json::{JsonError, JsonType, decode_json, encode_json};
 pub use reader::ColumnReader;
 pub use routes::SentRows;
 pub use sent::SentColumns;

@@ -53,7 +53,7 @@ pub fn send_stream(
 }
 
 /// Imports the content of the capsules. The array is moved out, and its capsule is empty afterwards.
-fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
+pub fn import_batch((schema, array): &Capsules<'_>) -> PyResult<StructArray> {
     let schema: NonNull<FFI_ArrowSchema> = pointer(schema, c"arrow_schema")?;
     let array: NonNull<FFI_ArrowArray> = pointer(array, c"arrow_array")?;
     // SAFETY: by Arrow's PyCapsule interface capsules of these names contain structures of these types, which live as long

@@ -9,6 +9,7 @@ pub(crate) mod delivery;
 pub(crate) mod draft;
 pub(crate) mod fetcher;
 pub(crate) mod interrupt;
+pub(crate) mod json_columns;
 pub(crate) mod kerberos;
 pub(crate) mod key_material;
 pub(crate) mod line_sender;
