@@ -18,6 +18,8 @@ from pybroker.streams.application.metadata import (
 )
 from pybroker.streams.application.queries import QueryableStore
 from pybroker.streams.application.states import State, UncaughtResponse
+from pybroker.streams.columns.expressions import Column, col, lit
+from pybroker.streams.columns.projection import Projection, select, with_columns
 from pybroker.streams.dsl.branched import BranchedKStream
 from pybroker.streams.dsl.builder import StreamsBuilder
 from pybroker.streams.dsl.streams import (
@@ -66,6 +68,7 @@ from pybroker.streams.serdes import (
     STRING,
     Serde,
     json,
+    json_columns,
     msgpack,
     session_windowed,
     time_windowed,
@@ -101,6 +104,7 @@ __all__ = [
     "Cancellable",
     "Change",
     "CogroupedKStream",
+    "Column",
     "DirectoryLockedError",
     "EmitStrategy",
     "ErrorContext",
@@ -120,6 +124,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProcessorStateError",
+    "Projection",
     "PunctuationType",
     "QueryableStore",
     "Record",
@@ -146,11 +151,16 @@ __all__ = [
     "Window",
     "Windowed",
     "WindowedKStream",
+    "col",
     "dead_letter",
     "json",
+    "json_columns",
+    "lit",
     "log_and_continue",
     "log_and_fail",
     "msgpack",
+    "select",
     "session_windowed",
     "time_windowed",
+    "with_columns",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 import msgspec
 
-from pybroker.streams.errors import SerializationError, StreamsError
+from pybroker.streams.errors import SerializationError, StreamsError, TopologyError
 from pybroker.streams.records import Change
 from pybroker.streams.windows import MAX_TIMESTAMP, SessionWindow, TimeWindow, Windowed
 
@@ -26,6 +26,8 @@ class Serde(msgspec.Struct, Generic[T], frozen=True):
     deserialize: Callable[[bytes], T]
     partition_key: Callable[[T], bytes] | None = None
     """The bytes that choose the partition of a key in a sink; None if these are all bytes of the key."""
+    columns: tuple[tuple[str, type], ...] | None = None
+    """The fields of a value and their types, if column expressions can run on batches of values."""
 
     def to_bytes(self, value: T | None) -> bytes | None:
         """Return the bytes of a value, None for None.
@@ -148,6 +150,38 @@ def json(of: Any = Any) -> Serde[Any]:
         of: the type to decode to: a dataclass, a TypedDict, a `msgspec.Struct`, `list[int]`, ... Anything by default.
     """
     return Serde("json", msgspec.json.encode, msgspec.json.Decoder(of).decode)
+
+
+def json_columns(**columns: type) -> Serde[dict[str, Any]]:
+    """Return a serde of JSON objects with the given fields, for example `json_columns(user=str, amount=float)`.
+
+    A value is a dict of these fields in this order. A field that is missing or null is None. Other fields are dropped.
+    Types are int (64 bits), float, str and bool; nothing is converted, except an integer in a float field.
+
+    Raises:
+        TopologyError: no field is given, or a type is another.
+    """
+    for name, kind in columns.items():
+        if kind not in _COLUMN_TYPES:
+            raise TopologyError(f"invalid type {kind!r} of field {name!r}: expected int, float, str or bool")
+    if not columns:
+        raise TopologyError("json_columns has no fields: expected at least one, such as amount=float")
+    row = TypedDict("row", {name: _COLUMN_TYPES[kind] for name, kind in columns.items()}, total=False)  # type: ignore[misc]
+    decode, names = msgspec.json.Decoder(row).decode, tuple(columns)
+
+    def deserialize(data: bytes) -> dict[str, Any]:
+        found = decode(data)
+        return {name: found.get(name) for name in names}
+
+    return Serde("json columns", msgspec.json.encode, deserialize, columns=tuple(columns.items()))
+
+
+_COLUMN_TYPES: dict[type, Any] = {
+    int: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None,
+    float: float | None,
+    str: str | None,
+    bool: bool | None,
+}
 
 
 def msgpack(of: Any = Any) -> Serde[Any]:

@@ -133,6 +133,7 @@ def scripted_thread(
         directory=directory,
         paused=paused or threading.Event(),
         global_lock=threading.RLock(),
+        programs={},
     )
     thread = StreamThread(context, "app-StreamThread-1", 1)
     consumer = thread._consumer

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pybroker.client.errors import ClientError, TransactionError
 from pybroker.client.producing.producer import Delivery
 from pybroker.client.producing.record_metadata import RecordMetadata
+from pybroker.streams.columns.program import Output
 from pybroker.streams.errors import StreamsError, TaskMigratedError
 from pybroker.streams.exception_handlers import ErrorContext, Handlers, log_and_fail
 from pybroker.streams.runtime.collector import ProducedRecord, RecordCollector
@@ -18,6 +19,9 @@ class Sending(Protocol):
 
     def send(self, record: ProducedRecord, partition: int, on_delivery: Any) -> Delivery:
         """Send a record, and begin a transaction if none is open."""
+
+    def send_columns(self, rows: Any, topic: str) -> object:
+        """Send a record for each row of a record batch, and begin a transaction if none is open."""
 
     def partitions(self, topic: str) -> int:
         """Return the number of partitions of a topic."""
@@ -74,6 +78,22 @@ class ProducerCollector(RecordCollector):
                 raise StreamsError(
                     f"task {self._task_id} cannot send a record to topic {record.topic}: {error}"
                 ) from error
+
+    def send_columns(self, output: Output) -> None:
+        """Send rows. A row that is not delivered fails the next flush.
+
+        Raises:
+            TaskMigratedError: the transaction has ended, for example after its timeout.
+            StreamsError: a row cannot be sent.
+        """
+        if self._discards:
+            return
+        try:
+            self._producer.send_columns(output.rows, output.topic)
+        except TransactionError as error:
+            raise TaskMigratedError(f"the transaction of task {self._task_id} cannot be committed: {error}") from error
+        except ClientError as error:
+            raise StreamsError(f"task {self._task_id} cannot send rows to topic {output.topic}: {error}") from error
 
     def partitions(self, topic: str) -> int:
         """Return the number of partitions of a topic, for partitioners."""

@@ -22,6 +22,7 @@ import msgspec
 from pybroker.client.administration.admin import Admin
 from pybroker.client.errors import ClientError
 from pybroker.client.membership.streams import StreamsRules
+from pybroker.streams.application.column_tasks import column_programs
 from pybroker.streams.application.global_thread import GlobalThread
 from pybroker.streams.application.group_topology import group_topology
 from pybroker.streams.application.instance_queries import InstanceQueries
@@ -61,6 +62,7 @@ class KafkaStreams(InstanceQueries):
             SettingError: a client refuses a setting.
         """
         super().__init__(topology, parse_settings(settings), StreamThreads(self._make_thread))
+        self._programs = column_programs(topology, self._settings)
         # A topology is checked here, and the process id is that of the state directory, which `start` opens.
         self._rules = StreamsRules(
             group_id=self._settings.config.application_id,
@@ -333,6 +335,7 @@ class KafkaStreams(InstanceQueries):
             directory=self._directory,
             paused=self._paused,
             global_lock=self._global_lock if self._global is not None else threading.RLock(),
+            programs=self._programs,
         )
         thread = StreamThread(context, f"{self._name}-StreamThread-{number}", number)
         if self._global is not None:

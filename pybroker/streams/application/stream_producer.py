@@ -8,7 +8,7 @@ from typing import Any
 from pybroker.client.administration.groups import OffsetAndMetadata
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.errors import ClientError
-from pybroker.client.producing.producer import Delivery, Producer
+from pybroker.client.producing.producer import Delivery, Producer, RowsDelivery
 from pybroker.client.transaction.group_metadata import GroupMetadata
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.runtime.collector import ProducedRecord
@@ -52,9 +52,7 @@ class StreamProducer:
         Raises:
             ClientError: the record cannot be sent.
         """
-        if self._transactional and not self._in_transaction:
-            self._producer.begin_transaction()
-            self._in_transaction = True
+        self._begin()
         return self._producer.send(
             record.topic,
             record.value,
@@ -64,6 +62,20 @@ class StreamProducer:
             headers=record.headers or None,
             on_delivery=on_delivery,
         )
+
+    def send_columns(self, rows: Any, topic: str) -> RowsDelivery:
+        """Send a record for each row of a record batch, and begin a transaction if none is open.
+
+        Raises:
+            ClientError: a row cannot be sent.
+        """
+        self._begin()
+        return self._producer.send_columns(rows, topic=topic)
+
+    def _begin(self) -> None:
+        if self._transactional and not self._in_transaction:
+            self._producer.begin_transaction()
+            self._in_transaction = True
 
     def partitions(self, topic: str) -> int:
         """Return the number of partitions of a topic."""
@@ -86,9 +98,7 @@ class StreamProducer:
         Raises:
             ClientError: the transaction is aborted, or this producer is fenced.
         """
-        if not self._in_transaction:
-            self._producer.begin_transaction()
-            self._in_transaction = True
+        self._begin()
         # The next owner of a task restores the records that are acknowledged. It may read the changelogs as soon as the
         # group has refused further offsets of this member, so all records are acknowledged before the offsets are sent.
         self._producer.flush()

@@ -28,11 +28,13 @@ from pybroker.client.settings import ConsumerSettings
 from pybroker.protocol.messages.streams_group_heartbeat import EndpointToPartitions
 from pybroker.streams.application.active_task import ThreadTask
 from pybroker.streams.application.changelog_reader import ChangelogReader, RestoreProgress
+from pybroker.streams.application.column_tasks import Programs
 from pybroker.streams.application.measured import Measured
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.application.states import UncaughtResponse
 from pybroker.streams.application.stream_producer import StreamProducer
 from pybroker.streams.application.thread_tasks import ThreadTasks
+from pybroker.streams.columns.program import READ_COLUMNS
 from pybroker.streams.errors import (
     MissingSourceTopicError,
     StreamsError,
@@ -75,6 +77,8 @@ class ThreadContext(msgspec.Struct, frozen=True):
     """Set while the application is paused (KIP-834)."""
     global_lock: threading.RLock
     """Held while tasks process, where the topology has global stores that another thread changes."""
+    programs: Programs
+    """The programs of an application that processes batches of columns; empty for all others."""
 
 
 class StreamThread(RebalanceListener):
@@ -122,6 +126,7 @@ class StreamThread(RebalanceListener):
         )
         state = (self._changelogs, context.directory)
         self.tasks = ThreadTasks(context.topology, self._settings, self._consumer, self._producer, state)
+        self.tasks.programs = context.programs
         self._topics = sorted(
             {
                 topic
@@ -168,6 +173,7 @@ class StreamThread(RebalanceListener):
             "poll-total": float(self._poll_records.count),
             "process-total": float(self.tasks.processed),
             **self.tasks.commit_latency.metrics("commit-latency"),
+            "process-columns-total": float(self.tasks.processed_as_columns),
             "commit-total": float(self.tasks.committed),
             "task-created-total": float(self.tasks.created),
             "task-closed-total": float(self.tasks.closed),
@@ -237,12 +243,20 @@ class StreamThread(RebalanceListener):
         """Poll, which also revokes and assigns tasks, and pass the records to their tasks."""
         # While the thread restores, `_restore` waits for the records of changelogs.
         restores = self.tasks.reads_changelogs and not self._context.paused.is_set()
-        records = self._consumer.poll(0.0 if restores else self._settings.poll_ms / 1000)
+        timeout_s = 0.0 if restores else self._settings.poll_ms / 1000
+        records, columns = [], None
+        if self._context.programs:
+            columns = self._consumer.take_columns(timeout_s, columns=READ_COLUMNS)
+        else:
+            records = self._consumer.poll(timeout_s)
         failure, self._rebalance_failure = self._rebalance_failure, None
         if failure is not None:
             raise failure
         self._check_group()
-        self._poll_records.record(len(records))
+        self._poll_records.record(len(records) if columns is None else len(columns))
+        if columns is not None:
+            with self.lock:
+                self.tasks.add_columns(columns, processes=not self._context.paused.is_set())
         if not records:
             return
         by_partition: dict[TopicPartition, list[RawRecord]] = {}

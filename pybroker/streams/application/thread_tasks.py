@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 from pybroker.client.administration.groups import OffsetAndMetadata, Offsets
 from pybroker.client.administration.topics import TopicPartition
 from pybroker.client.consuming.consumer import Consumer
+from pybroker.client.consuming.record_columns import RecordColumns
 from pybroker.client.errors import CommitFailedError
 from pybroker.client.membership.streams_events import GroupTask, GroupTasks
 from pybroker.client.transaction.consumed import Consumed
 from pybroker.streams.application.active_task import TaskState, ThreadTask
 from pybroker.streams.application.changelog_reader import ChangelogReader
 from pybroker.streams.application.collector import ProducerCollector
+from pybroker.streams.application.column_tasks import Programs, process_columns, raw_records
 from pybroker.streams.application.measured import Measured
 from pybroker.streams.application.settings import ApplicationSettings
 from pybroker.streams.application.stream_producer import StreamProducer
@@ -60,6 +62,7 @@ class ThreadTasks:
         self._consumer = consumer
         self._producer = producer
         self.global_stores: Mapping[str, StateStore] = {}
+        self.programs: Programs = {}
         self.tasks: dict[GroupTask, ThreadTask] = {}
         self._by_partition: dict[TopicPartition, ThreadTask] = {}
         self._deferred: dict[GroupTask, TaskState] = {}
@@ -67,7 +70,7 @@ class ThreadTasks:
         self._paused: set[TopicPartition] = set()
         self._first: dict[TopicPartition, int] = {}
         """The first positions of partitions without a committed offset, where they are not the earliest ones."""
-        self.processed = self.committed = self.created = self.closed = 0
+        self.processed = self.processed_as_columns = self.committed = self.created = self.closed = 0
         self.commit_latency = Measured()
         """Milliseconds from the flush of caches to the commit of stores."""
         self._closed_dropped = 0
@@ -262,6 +265,21 @@ class ThreadTasks:
                 self._first |= {partition: self._consumer.position(partition) for partition in unread}
             for partition in new:
                 self._consumer.seek(partition, self._first[partition])
+
+    def add_columns(self, taken: RecordColumns, *, processes: bool) -> None:
+        """Process a batch of columns at once. Rows that need it are appended as records, or all without `processes`."""
+        partition = TopicPartition(taken.topic, taken.partition)
+        task = self._by_partition.get(partition)
+        if task is None:
+            return
+        rows = taken.to_arrow()
+        program = self.programs[int(task.group_task.subtopology)]
+        if processes and process_columns(task, program, partition, rows):
+            task.processed += rows.num_rows
+            self.processed += rows.num_rows
+            self.processed_as_columns += rows.num_rows
+        else:
+            self.add(partition, raw_records(partition, rows))
 
     def add(self, partition: TopicPartition, records: Iterable[RawRecord]) -> None:
         """Append fetched records of one partition. A partition with a full queue is paused."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from pybroker.streams.columns.expressions import Column
+from pybroker.streams.columns.projection import Projection
 from pybroker.streams.dsl.graph import GraphNode, RepartitionGraphNode, RepartitionNames
 from pybroker.streams.dsl.graph_builder import GraphBuilder
 from pybroker.streams.operators.table import Table
@@ -83,7 +85,7 @@ def copartitioned(origins: Iterable[Origin]) -> frozenset[str]:
 
 def keyed_mapper(function: Callable[..., Any], with_key: bool) -> Callable[[Any, Any], Any]:
     """Return a mapper of key and value. Without `with_key` the function receives the value only."""
-    if with_key:
+    if with_key or isinstance(function, Column | Projection):
         return function
     return lambda _key, value: function(value)
 

@@ -7,6 +7,7 @@ import pytest
 from pybroker.client.errors import ClientError, TransactionAbortableError
 from pybroker.streams import CONTINUE, ErrorContext, Response
 from pybroker.streams.application.collector import ProducerCollector
+from pybroker.streams.columns.program import Output
 from pybroker.streams.errors import StreamsError, TaskMigratedError
 from pybroker.streams.exception_handlers import Handlers
 from pybroker.streams.runtime.collector import ProducedRecord
@@ -21,6 +22,9 @@ class Failing:
         self._error = error
 
     def send(self, record: ProducedRecord, partition: int, on_delivery: Any) -> Any:
+        raise self._error
+
+    def send_columns(self, rows: Any, topic: str) -> object:
         raise self._error
 
     def partitions(self, topic: str) -> int:
@@ -50,3 +54,11 @@ def test_a_record_that_cannot_be_sent_is_for_the_handler() -> None:
     collector(ClientError("too large"), Handlers(production=lambda _context, _error: CONTINUE)).send(record)
     with pytest.raises(StreamsError, match="task 0_1 cannot send a record to topic out: too large"):
         collector(ClientError("too large"), Handlers()).send(record)
+
+
+def test_rows_that_cannot_be_sent_are_an_error() -> None:
+    with pytest.raises(StreamsError, match="task 0_1 cannot send rows to topic out: too large"):
+        collector(ClientError("too large"), Handlers()).send_columns(Output("out", None))
+    ended = collector(TransactionAbortableError("INVALID_PRODUCER_EPOCH", 47), Handlers())
+    with pytest.raises(TaskMigratedError, match="transaction of task 0_1 cannot be committed: INVALID_PRODUCER_EPOCH"):
+        ended.send_columns(Output("out", None))
