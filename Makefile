@@ -31,7 +31,7 @@ TEST_SEED := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 
 PYTHON_ROOTS := pybroker tests bench spark docs changes
 
 .DEFAULT_GOAL := all
-.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark docs test-rust test-python soak soak-hour chaos exactly-once streams-soak upgrade moving audit-large simulate fuzz micro changelog clean
+.PHONY: all acl-oracle audit help build wheel wheels profiling fmt lint test demo bench bench-spark bench-streams docs test-rust test-python soak soak-hour chaos exactly-once streams-soak upgrade moving audit-large simulate fuzz micro changelog clean
 
 all: fmt build lint test ## Format, build, lint and test: the round before every commit
 
@@ -85,6 +85,9 @@ demo: build ## Start a broker, produce and consume 5,000,000 records, stop it an
 
 bench-spark: build $(STAMPS)/test ## Measure what runs on Spark, in turns, and write bench/REPORT.md (long; needs Java and Maven)
 	$(BIN)/pybench compare --suite spark
+
+bench-streams: build $(STAMPS)/test ## Compare with Kafka Streams in turns, and write bench/REPORT.md (long; needs Java and Maven)
+	$(BIN)/pybench compare --suite streams
 
 bench: build $(STAMPS)/test ## Compare with Apache Kafka in turns, and write bench/REPORT.md (long; needs Java, Maven, gcc, npm)
 	$(BIN)/pybench compare

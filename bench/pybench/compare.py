@@ -54,6 +54,12 @@ VARIANTS: dict[str, dict[str, str]] = {
     # Without BBR's pacing, automatic send buffer sizing is better: fewer context switches, half the CPU time.
     **{f"{broker}-{kind}": {} for broker in ("kafka", "pybroker") for kind in KINDS},
     "pybroker-reno": {"congestion.control": "reno", "socket.send.buffer.bytes": "-1"},
+    "pybroker-streams": {
+        "group.streams.initial.rebalance.delay.ms": "0",
+        "group.streams.min.heartbeat.interval.ms": "1000",
+        "group.streams.heartbeat.interval.ms": "1000",
+        "group.streams.assignment.interval.ms": "0",
+    },
     SCRAPED: {},
 }
 """The brokers of scenarios, and their settings in addition to `_SETTINGS`."""
@@ -70,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--only", action="append", metavar="ROW", help="run this row only (may be repeated); part of its id is enough"
     )
     parser.add_argument(
-        "--suite", choices=SUITES, default=BROKERS, help="brokers (default), or what runs on Spark and needs PySpark"
+        "--suite", choices=SUITES, default=BROKERS, help="brokers (default), streams, or what needs PySpark: spark"
     )
     parser.add_argument("--list", action="store_true", help="list the rows and end")
     parser.add_argument(

@@ -63,6 +63,10 @@ FIGURES: dict[str, Figure] = {
     "client_cpu_s_per_gb": _cost(
         "client CPU", "s per GB", lambda r: r["client_user_s"] + r["client_system_s"], _gigabyte
     ),
+    "application_cpu_s_per_mrec": _cost("application CPU", "s per M records", _raw("application_cpu_s"), _million),
+    "application_peak_mb": Figure("largest memory", "MiB", lambda r: r["application_peak_bytes"] / 2**20, 0),
+    "application_rss_mb": Figure("resident memory", "MiB", lambda r: r["application_rss_bytes"] / 2**20, 0),
+    "application_pss_mb": Figure("proportional memory", "MiB", lambda r: r["application_pss_bytes"] / 2**20, 0),
     "connections_per_second": Figure("connections", "per s", lambda r: r["records"] / r["seconds"], 0),
     "broker_cpu_ms_per_connection": _cost("broker CPU", "ms per connection", _broker_cpu, lambda r: r["records"] / 1e3),
     "handshakes_per_second": Figure("handshakes", "per s", lambda r: r["records"] / r["seconds"], 0),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pybench import console_loads
+from pybench import console_loads, streams_loads
 from pybench.checkout import BENCH, ROOT, build_directory
 from pybench.client_loads import LOADS as CLIENT_LOADS
 from pybench.peers.c_program import build_c_program
@@ -323,6 +323,18 @@ def _spark_load(words: Words) -> Callable[[Task], Outcome]:
     return lambda task: _pybench(words(task.bootstrap_servers, task.topic, task.records, task.size, task.properties))
 
 
+def _streams_load(side: str) -> Callable[[Task], Outcome]:
+    """A load of an application of pybroker.streams or of Kafka Streams."""
+
+    def run(task: Task) -> Outcome:
+        words, figures = streams_loads.measure(
+            side, task.bootstrap_servers, task.topic, task.records, task.size, task.properties
+        )
+        return Outcome(_show(words), figures)
+
+    return run
+
+
 def _native(what: str, *numbers: str) -> Callable[[Task], Outcome]:
     """A load of logs without a broker: the native core's program `storage`. `topic` is its working directory.
 
@@ -418,6 +430,7 @@ LOADS: dict[str, Callable[[Task], Outcome]] = {
     "spark-produce": _spark_load(produce_words("pybroker")),
     "spark-produce-confluent": _spark_load(produce_words("confluent-kafka")),
     **{f"spark-scale-{tasks}": _spark_load(scale_words(tasks)) for tasks in (1, 2, 4, 8)},
+    **{f"streams-{side}": _streams_load(side) for side in streams_loads.SIDES},
     "wheel": lambda _task: Outcome(*measure_wheel()),
 }
 """Loads by the names that scenarios use. Those that start their own broker are in `turns.OWN_BROKER`."""
@@ -433,5 +446,7 @@ def prepare(names: set[str]) -> None:
         _bench_program("decisions")
     if "java-consume" in names:
         build_client("AssignedConsumerPerf")
+    if "streams-kafka" in names:
+        streams_loads.command("kafka")
     if "java-produce" in names:
         java_command("producer-perf")

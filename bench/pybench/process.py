@@ -34,6 +34,13 @@ def resident_bytes(pid: int) -> int:
     return _kilobytes(pid, "VmRSS") * 1024
 
 
+def proportional_bytes(pid: int) -> int:
+    """Return the proportional set size in bytes: a page that processes share counts in part."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    found = re.search(r"^Pss:\s+(\d+) kB", rollup, re.M)
+    return int(found[1]) * 1024 if found else 0
+
+
 def open_descriptors(pid: int) -> int:
     """Return the number of open files and sockets of a process."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())

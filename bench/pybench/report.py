@@ -14,7 +14,7 @@ from typing import Any
 
 from pybench.checkout import BENCH
 from pybench.figures import FIGURES, Summary, summarise
-from pybench.scenario import BROKERS, SPARK, Reach, Scenario, read_scenarios
+from pybench.scenario import BROKERS, SPARK, STREAMS, Reach, Scenario, read_scenarios
 from pybench.storm_load import PART
 
 _HEAD = """\
@@ -39,6 +39,18 @@ Made by `make bench-spark`, in the same way: rounds in turns, medians, each load
 else. Broker, Spark's JVM, its Python workers and the clients in them share the machine's cores. A round of a load is a
 whole run of its tool with a Spark of its own; its time counts from the start that the tasks agreed on to the last
 record. The rows of the data source share one session, which every round after the uncounted ones finds warm.
+"""
+
+_STREAMS_HEAD = """\
+# Streams
+
+Made by `make bench-streams`: one application of `pybroker.streams` in one Python process, and the same topology in
+Kafka Streams 4.4.0 in one JVM. Rounds go in turns against one pybroker. The JVM has a heap of at most 1 GiB, and its
+own choice of collector and compilers. Before a counted application, the JVM runs another one over 500,000 records of
+the same input, or over all records if they are fewer. All settings are Kafka's defaults unless the row has others. The
+records lie ready in one partition. A round begins with the first processed record, and ends with the append of the last
+output record at the broker. After the last record the application is closed, which commits. Each output is read and
+compared with the expected sums.
 """
 
 
@@ -69,6 +81,9 @@ def write(results: Path, report: Path | None) -> Path:
     lines = [*head, *_summary(brokers), *(line for s, d in brokers for line in _section(s, d))]
     if spark:
         lines += [_SPARK_HEAD, *_summary(spark), *(line for s, d in spark for line in _section(s, d))]
+    streams = [(s, d) for s, d in pairs if s.suite == STREAMS]
+    if streams:
+        lines += [_STREAMS_HEAD, *_summary(streams), *(line for s, d in streams for line in _section(s, d))]
     path.write_text("\n".join(lines) + "\n")
     return path
 

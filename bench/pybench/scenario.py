@@ -22,8 +22,9 @@ PLAIN_WRITE = "plain write"
 """The additional contestant of a row with `plain_write`."""
 BROKERS: Final = "brokers"
 SPARK: Final = "spark"
-Suite = Literal["brokers", "spark"]
-SUITES: tuple[Suite, ...] = (BROKERS, SPARK)
+STREAMS: Final = "streams"
+Suite = Literal["brokers", "spark", "streams"]
+SUITES: tuple[Suite, ...] = (BROKERS, SPARK, STREAMS)
 #: msgspec ends its messages with the path of the value, unless it is the document itself.
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
+from pybench import streams_loads
 from pybench.cluster_loads import FAULTS, OWN_CLUSTER
 from pybench.loads import Task, plain_write, run_load
 from pybench.metadata_scale import measure_metadata_scale
@@ -23,7 +24,7 @@ from pybench.offsets_load import measure_offsets_load
 from pybench.peers.cluster import ClusterPeer
 from pybench.process import cpu_time, resident_bytes
 from pybench.restarts import Restarts
-from pybench.scenario import PLAIN_WRITE, Contestant, Scenario
+from pybench.scenario import PLAIN_WRITE, STREAMS, Contestant, Scenario
 from pybench.spark_loads import TOGETHER, fill_partitions, measure_rows
 from pybench.startup import measure_start
 from pybench.stolen import Again, Stolen, stolen_s, stolen_since
@@ -143,6 +144,8 @@ def run_scenario(
         restarts.close()
         for contestant in scenario.contestants:
             if contestant.name in topics:
+                if scenario.suite == STREAMS:
+                    streams_loads.delete_topics(nodes[contestant.broker].bootstrap_servers, topics[contestant.name])
                 _delete(nodes[contestant.broker], topics[contestant.name])
 
 
@@ -215,6 +218,9 @@ def _turn(
 def _fill(scenario: Scenario, contestant: Contestant, nodes: Mapping[str, Node], records: int) -> str:
     node, partitions = nodes[contestant.broker], int(scenario.properties.get("partitions", 1))
     topic = _create(node, partitions)
+    if scenario.suite == STREAMS:
+        streams_loads.fill(node.bootstrap_servers, topic, records, scenario.size, scenario.properties)
+        return topic
     if "each" in scenario.properties:
         run_load("c-transactions", _task(node, topic, records, scenario.size, scenario.properties))
         return topic

@@ -13,7 +13,7 @@ from pybench.cluster_loads import FAULTS
 from pybench.compare import VARIANTS
 from pybench.figures import FIGURES, summarise
 from pybench.loads import LOADS
-from pybench.scenario import SPARK, Reach, Scenario, read_scenario, read_scenarios
+from pybench.scenario import SPARK, STREAMS, Reach, Scenario, read_scenario, read_scenarios
 from pybench.spark_loads import TOGETHER
 from pybench.spark_source import ROWS
 from pybench.turns import OWN_BROKER, SINK
@@ -27,6 +27,7 @@ def test_every_scenario_names_what_exists(scenario: Scenario) -> None:
     together = {TOGETHER + row for row in ROWS}
     assert {c.load for c in scenario.contestants} <= LOADS.keys() | FAULTS.keys() | OWN_BROKER | together
     assert (scenario.suite == SPARK) == scenario.id.startswith("spark-")
+    assert (scenario.suite == STREAMS) == scenario.id.startswith("streams-")
     assert {c.broker for c in scenario.contestants} <= BROKERS
     assert {*scenario.figures, *(r.figure for r in scenario.reaches)} <= FIGURES.keys()
     assert all(r.at_least is not None or r.at_most is not None for r in scenario.reaches)

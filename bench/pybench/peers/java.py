@@ -245,12 +245,13 @@ def build_client(name: str, sources: Path = BENCH / "jclient") -> str:
     return name
 
 
-def streams_java_command(main_class: str, sources: Path) -> list[str]:
-    """Return the command line of a short program that uses Kafka Streams.
+def streams_java_command(main_class: str, sources: Path, options: Sequence[str] = _SHORT_LIVED) -> list[str]:
+    """Return the command line of a program that uses Kafka Streams.
 
     Args:
         main_class: the class to run.
         sources: the directory of its Java files. All of them are compiled if one has changed.
+        options: options of the JVM; by default those of short programs.
     """
     target, jars = build_directory() / "streams" / main_class, fetch_streams_jars()
     built, files = target / f"{main_class}.class", sorted(sources.glob("*.java"))
@@ -262,7 +263,7 @@ def streams_java_command(main_class: str, sources: Path) -> list[str]:
             if done.returncode != 0:
                 raise ArtefactError(f"javac refused {sources}: {done.stderr.strip()}")
             built.touch()
-    return [_program("java", _JRE), *_SHORT_LIVED, "-cp", f"{target}:{jars}/*", main_class]
+    return [_program("java", _JRE), *options, "-cp", f"{target}:{jars}/*", main_class]
 
 
 def streams_group_java_command(program: str) -> list[str]:
