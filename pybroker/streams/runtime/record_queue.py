@@ -97,8 +97,10 @@ class PartitionGroup:
         if was_empty and queue.head is not None:
             self._ready.offer(queue)
 
-    def __len__(self) -> int:
-        return sum(len(queue) for queue in self.queues.values())
+    @property
+    def is_empty(self) -> bool:
+        """Whether no partition has a record."""
+        return not self._ready
 
     def set_partition_time(self, source: Any, time: int) -> None:
         """Set the time of a partition and of the group to what they were when the offset was committed."""

@@ -34,6 +34,9 @@ log = logging.getLogger("pybroker.streams")
 class Task(StoreContext):
     """The nodes of one task, connected, with their stores."""
 
+    record_context: RecordContext | None = None
+    """The context of the record that the task is processing; None outside of processing."""
+
     def __init__(
         self,
         topology: Topology,
@@ -52,7 +55,6 @@ class Task(StoreContext):
         self._config = config
         self._collector = collector
         self._now = now
-        self._record_context: RecordContext | None = None
         # Without caching there is no layer of caches at all, so every update is forwarded at once.
         self._cache = Cache(config.cache_max_bytes) if config.cache_max_bytes > 0 else None
         self.stores: dict[str, StateStore] = {}
@@ -202,18 +204,9 @@ class Task(StoreContext):
 
     # The methods that nodes and stores use.
 
-    @property
-    def record_context(self) -> RecordContext | None:
-        """The context of the record that the task is processing."""
-        return self._record_context
-
-    @record_context.setter
-    def record_context(self, context: RecordContext | None) -> None:
-        self._record_context = context
-
     def set_record_context(self, context: RecordContext | None) -> None:
         """Replace the context of the current record."""
-        self._record_context = context
+        self.record_context = context
 
     @property
     def stream_time(self) -> int:
@@ -271,7 +264,7 @@ class Task(StoreContext):
     def dropped(self, node: str, reason: str) -> None:
         """Count and log a skipped record."""
         self.dropped_records += 1
-        context = self._record_context
+        context = self.record_context
         where = (
             "unknown position" if context is None else f"{context.topic}-{context.partition} offset {context.offset}"
         )
@@ -281,7 +274,7 @@ class Task(StoreContext):
         """Return whether the processing or production handler decides to continue after an error of a node."""
         if error is self._decided or isinstance(error, RECOVERED):
             return False  # The handler has decided at the node that failed: the error is on its way up.
-        handlers, at = self.handlers, self._record_context
+        handlers, at = self.handlers, self.record_context
         handler = handlers.production if isinstance(error, SerializationError) else handlers.processing
         raw = self._raw
         context = ErrorContext(
@@ -335,7 +328,7 @@ class Task(StoreContext):
             TaskCorruptedError: the database of a store is damaged.
             TaskMigratedError: the transaction has ended.
         """
-        self._record_context = RecordContext(timestamp, record.offset, record.partition, record.topic, record.headers)
+        self.record_context = RecordContext(timestamp, record.offset, record.partition, record.topic, record.headers)
         try:
             self.sources[source].forward(Record(record.key, record.value, timestamp, record.headers))
         except RECOVERED:
@@ -415,7 +408,7 @@ class StreamTask(Task):
 
     def is_processable(self) -> bool:
         """Return whether a record can be processed now, and not only after waiting for the other partitions."""
-        if not len(self.group):
+        if self.group.is_empty:
             return False
         if self._max_idle_ms <= 0 or not self.group.has_empty_queue:
             self._idle_since = None
@@ -437,7 +430,7 @@ class StreamTask(Task):
             return False
 
         def run(schedule: Schedule) -> None:
-            self._record_context, self._raw = RecordContext(now, -1, -1, None), None
+            self.record_context, self._raw = RecordContext(now, -1, -1, None), None
             try:
                 schedule.callback(now)
             except RECOVERED:
@@ -449,6 +442,6 @@ class StreamTask(Task):
                     f"task {self.task_id} failed in a punctuator of node {schedule.node}: {error}"
                 ) from error
             finally:
-                self._record_context = None
+                self.record_context = None
 
         return self._punctuators[kind].run_due(now, run)
