@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -41,7 +39,6 @@ _TIMEOUT_S = 600.0
 _FILL_ROWS = 10_000
 _FILL = {"batch.size": "1000000", "linger.ms": "100", "max.request.size": "2000000"}
 _IDLE_S = 5.0
-_CLOSE_S = 60.0
 _numbers = itertools.count(1)
 
 
@@ -54,8 +51,6 @@ def input_of(records: int, size: int, properties: Mapping[str, Any]) -> Input:
 def fill(servers: str, topic: str, records: int, size: int, properties: Mapping[str, Any]) -> None:
     """Write the records of a row to its topic: the input, or the changelog of the row `restore`."""
     given, row = input_of(records, size, properties), properties["row"]
-    if row in ("map", "idle"):
-        return
     if row == "restore":
         topic = _changelog(topic)
         with Admin(servers) as admin:
@@ -119,8 +114,6 @@ def measure(
             figures = _restore(program, records)
         else:
             figures = _throughput(program, words, input_of(records, size, properties))
-        shutil.rmtree(directory, ignore_errors=True)
-        Path(directory).mkdir()
     return shown, {"records": float(records), "bytes": float(records * size), **figures}
 
 
@@ -151,7 +144,7 @@ class _Program:
     """The process of an application."""
 
     def __init__(self, words: list[str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         self._timer = threading.Timer(_TIMEOUT_S, self._process.kill)
         self._timer.start()
@@ -250,8 +243,8 @@ def _latency(program: list[str], words: Mapping[str, str], given: Input, rate: i
         reader.join()
         running.close_input()
         running.event("done")
-    if len(arrived) != given.records:
-        raise PeerError(f"{len(arrived)} records arrived, expected {given.records}")
+    if len(arrived) != given.records or min(arrived.values()) < begun:
+        raise PeerError(f"{len(arrived)} records arrived, expected {given.records}, each after it was sent")
     # The first quarter warms up the JVM.
     waits = [(arrived[n] - begun - n / rate) * 1e3 for n in range(given.records // 4, given.records)]
     return {"p50_ms": percentile(waits, 50), "p99_ms": percentile(waits, 99), "seconds": given.records / rate}

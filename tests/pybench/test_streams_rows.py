@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from pybench.scenario import STREAMS, read_scenarios
 from pybench.streams_application import TOPOLOGIES
 from pybench.streams_rows import CHECKED, Input, Output, check_output, percentile
 from pybroker.streams import StreamsBuilder
@@ -75,3 +76,8 @@ def test_the_message_of_a_wrong_output_has_both_sums() -> None:
 @pytest.mark.parametrize(("percent", "expected"), [(5, 15), (30, 20), (40, 20), (50, 35), (100, 50)])
 def test_percentiles_are_those_of_nearest_rank(percent: float, expected: float) -> None:
     assert percentile([15, 20, 35, 40, 50], percent) == expected
+
+
+def test_only_rows_that_do_not_send_records_keep_their_topics_between_rounds() -> None:
+    rows = {s.properties["row"]: s.fill for s in read_scenarios() if s.suite == STREAMS}
+    assert rows == {"stateless": True, "count": True, "windows": True, "restore": True, "map": False, "idle": False}
