@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable
 from typing import Any, cast
 
 from pybroker.streams.processor import Processor, ProcessorContext
@@ -38,3 +39,10 @@ class OperatorProcessor(Processor[Any, Any]):
     def init(self, context: ProcessorContext) -> None:
         """Keep the context."""
         self.context = cast(OperatorContext, context)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the fields that a runner must keep if it starts the task again for each batch of records.
+
+        Each field is an object and the name of its attribute, which is an int. A runner sets them after `init`.
+        """
+        return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -83,6 +83,10 @@ class _SessionProcessor(OperatorProcessor):
         else:
             listener = session_flush_listener(self.context)
             self._forwarder = ChangeForwarder(self.context, self._send_old_values, self._store, listener)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the observed stream time."""
+        return ((self, "_observed_stream_time"),)
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:

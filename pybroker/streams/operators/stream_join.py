@@ -5,7 +5,7 @@ Each side of a join writes its records to a window store of its own, and searche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pybroker.streams.operators.context import OperatorContext, OperatorProcessor
@@ -189,6 +189,10 @@ class _StreamJoinProcessor(OperatorProcessor):
         if side.outer_builder is not None:
             self._outer_store = context.state_store(side.outer_builder.name)
 
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the clock of both sides."""
+        return (self._tracker, "stream_time"), (self._tracker, "min_time")
+
     def process(self, record: Record[Any, Any]) -> None:
         side, tracker = self._side, self._tracker
         tracker.advance_stream_time(record.timestamp)
@@ -312,6 +316,10 @@ class _SelfJoinProcessor(OperatorProcessor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store: WindowStore[Any, Any] = context.state_store(self._supplier.builder.name)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the stream time of the join."""
+        return ((self, "_stream_time"),)
 
     def process(self, record: Record[Any, Any]) -> None:
         if _drops(self.context, record):

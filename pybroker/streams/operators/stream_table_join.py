@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybroker.streams.errors import TopologyError
@@ -136,6 +136,10 @@ class _StreamTableJoinProcessor(OperatorProcessor):
         self._buffer = context.state_store(self._buffer_name)
         defaults = default_serdes(context)
         self._buffer.set_serdes_if_none(defaults.key, defaults.value)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the observed stream time."""
+        return ((self, "_observed_stream_time"),)
 
     def process(self, record: Record[Any, Any]) -> None:
         self._observed_stream_time = max(self._observed_stream_time, record.timestamp)

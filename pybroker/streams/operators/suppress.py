@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pybroker.streams.errors import StreamsError
@@ -63,6 +63,10 @@ class _SuppressProcessor(OperatorProcessor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._buffer: SuppressBuffer[Any, Any] = context.state_store(self._store_name)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the observed stream time."""
+        return ((self, "_observed_stream_time"),)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
         self._observed_stream_time = max(self._observed_stream_time, record.timestamp)

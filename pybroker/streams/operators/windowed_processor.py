@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -65,6 +65,10 @@ class WindowedProcessor(OperatorProcessor):
         else:
             listener = timestamped_flush_listener(self.context)
             self._forwarder = ChangeForwarder(self.context, self._send_old_values, self._store, listener)
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the observed stream time."""
+        return ((self, "_observed_stream_time"),)
 
     def forward_update(self, record: Record[Any, Any], window: Window, change: Change[Any], timestamp: int) -> None:
         """Forward the change of a window, unless results are emitted when windows close."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -55,6 +55,10 @@ class TimeOrderedBuffer(StateStore, Generic[K, V, T]):
     @abc.abstractmethod
     def prior_value_for_buffered(self, key: K) -> tuple[bool, ValueAndTimestamp[V] | None]:
         """Return whether the value of a key before its buffered record is known, and that value."""
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the fields that a runner must keep beside the changelog, as `OperatorProcessor.kept_fields` does."""
+        return ()
 
     @property
     @abc.abstractmethod

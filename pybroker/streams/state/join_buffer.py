@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from pybroker.streams.records import Headers, Record, RecordContext, ValueAndTimestamp
@@ -100,6 +100,10 @@ class JoinBuffer(TimeOrderedBuffer[K, V, V]):
     def min_timestamp(self) -> int:
         """A lower bound of the timestamps of all records, in milliseconds; `MAX_TIMESTAMP` for an empty buffer."""
         return self._least
+
+    def kept_fields(self) -> Iterable[tuple[object, str]]:
+        """Return the fields that the changelog does not have: the stream time, and the last sequence number."""
+        return (self, "_stream_time"), (self, "_number")
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers = ()) -> None:  # noqa: ARG002 - the interface of buffers
         """Apply one record of the changelog. Sequence numbers continue after the largest restored number."""

@@ -1,8 +1,11 @@
-"""The data of one store: ordered maps in memory, or in the RocksDB database of the store."""
+"""The data of one store: ordered maps in memory, in the RocksDB database of the store, or in one of the runner."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from pybroker.streams.state.ordered_map import OrderedMap
 from pybroker.streams.state.rocks import RocksDatabase, StoreNumbers
@@ -15,6 +18,29 @@ SECOND_INDEX = b"\x02"
 """The first byte of the keys of a second index."""
 ROCKSDB = "rocksdb"
 """The directory of all databases of a task, with one subdirectory for each store."""
+
+
+class StoreDatabase(Protocol):
+    """A database of one store: `RocksDatabase`, or one that a runner attaches."""
+
+    committed_offset: int | None
+    """The changelog offset of the last commit."""
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """The approximate memory of all changes since the last commit, in bytes."""
+
+    def prefixes(self, start: bytes, length: int) -> list[bytes]:
+        """Return the prefixes of a length that begin with `start` and that have committed keys."""
+
+    def commit(self, changelog_offset: int | None) -> None:
+        """Write all changes and the changelog offset as one unit. None keeps the offset of the last commit."""
+
+    def property_values(self) -> dict[str, float]:
+        """Return the properties of the database by Kafka's names of metrics; empty if it has none."""
+
+    def close(self) -> None:
+        """Close the database. Changes since the last commit are lost."""
 
 
 class StoreMaps:
@@ -30,7 +56,17 @@ class StoreMaps:
         self.wants_persistence = persistent
         """Whether the store is persistent under a task that has a directory."""
         self.numbers = StoreNumbers()
-        self._database: RocksDatabase | None = None
+        self._database: StoreDatabase | None = None
+        self._make_map: Callable[[bytes], OrderedMap] = _in_memory
+
+    def attach(self, database: StoreDatabase, make_map: Callable[[bytes], OrderedMap]) -> None:
+        """Keep the data in a database of the runner. A runner calls this before `open`, and sets `numbers`.
+
+        Args:
+            database: the database.
+            make_map: returns the map of the keys with a prefix.
+        """
+        self._database, self._make_map = database, make_map
 
     def open(self, directory: Path | None) -> None:
         """Open the data of the store.
@@ -42,13 +78,14 @@ class StoreMaps:
             TaskCorruptedError: the database is damaged.
             ProcessorStateError: the database cannot be opened, or it has the layout of another store.
         """
-        if directory is not None and self.wants_persistence:
+        if self._database is None and directory is not None and self.wants_persistence:
             path = directory / ROCKSDB / self.name
-            self._database = RocksDatabase(path, self.name, self.layout, self.numbers)
+            database = RocksDatabase(path, self.name, self.layout, self.numbers)
+            self.attach(database, partial(RocksMap, database))
 
     def map(self, prefix: bytes) -> OrderedMap:
         """Return the map of the keys with a prefix. A map in memory is new and empty."""
-        return SortedMap() if self._database is None else RocksMap(self._database, prefix)
+        return self._make_map(prefix)
 
     def prefixes(self, start: bytes, length: int) -> list[bytes]:
         """Return the prefixes of a length that begin with `start` and that the database has keys of."""
@@ -82,4 +119,8 @@ class StoreMaps:
         """Close the database. Changes since the last commit are lost."""
         if self._database is not None:
             self._database.close()
-            self._database = None
+            self._database, self._make_map = None, _in_memory
+
+
+def _in_memory(prefix: bytes) -> OrderedMap:  # noqa: ARG001 - the interface of `attach`
+    return SortedMap()

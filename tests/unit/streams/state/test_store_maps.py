@@ -7,6 +7,7 @@ import pytest
 from pybroker.streams.errors import ProcessorStateError
 from pybroker.streams.serdes import STRING
 from pybroker.streams.state import builders
+from pybroker.streams.state.sorted_map import SortedMap
 from pybroker.streams.state.store_maps import StoreMaps
 from tests.support.persistent_stores import opened
 
@@ -97,3 +98,44 @@ def test_expired_rows_stay_expired_after_a_restart(tmp_path: Path) -> None:
     store.put("k", "late", 5)
     assert list(store.all()) == []
     store.close()
+
+
+class Attached:
+    """A database that counts commits."""
+
+    committed_offset: int | None = 7
+    uncommitted_bytes = 3
+
+    def __init__(self) -> None:
+        self.maps: dict[bytes, SortedMap[bytes]] = {}
+        self.commits: list[int | None] = []
+        self.closed = False
+
+    def map(self, prefix: bytes) -> SortedMap[bytes]:
+        return self.maps.setdefault(prefix, SortedMap())
+
+    def prefixes(self, start: bytes, length: int) -> list[bytes]:
+        return [prefix for prefix in self.maps if prefix.startswith(start) and len(prefix) == length]
+
+    def commit(self, changelog_offset: int | None) -> None:
+        self.commits.append(changelog_offset)
+
+    def property_values(self) -> dict[str, float]:
+        return {"num-entries-active-mem-table": 2.0}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_attached_database_has_the_maps_of_the_store() -> None:
+    maps, database = StoreMaps("counts", "key-value", persistent=False), Attached()
+    maps.attach(database, database.map)
+    maps.open(None)
+    maps.map(b"\x01").put(b"a", b"1")
+    assert database.maps[b"\x01"].get(b"a") == b"1"
+    assert maps.prefixes(b"", 1) == [b"\x01"]
+    assert (maps.persistent, maps.committed_offset, maps.uncommitted_bytes) == (True, 7, 3)
+    assert maps.property_values() == {"num-entries-active-mem-table": 2.0}
+    maps.commit(8)
+    maps.close()
+    assert (database.commits, database.closed, maps.persistent) == ([8], True, False)
