@@ -53,12 +53,17 @@ def exactly_once(spark: SparkSession, servers: str, directory: Path) -> dict[str
     return {"rows": spark.readStream.text(str(directory / "rows"))}
 
 
+def nothing(spark: SparkSession, servers: str, directory: Path) -> dict[str, Any]:
+    return {}
+
+
 GIVEN: dict[str, Callable[[SparkSession, str, Path], dict[str, Any]]] = {
     "docs/guides/spark-archive.md": archive,
     "docs/guides/spark-exactly-once.md": exactly_once,
     "docs/guides/spark-jobs.md": jobs,
     "docs/guides/spark-robo-adviser.md": robo_adviser,
     "docs/guides/spark-source.md": source,
+    "docs/guides/spark-streams.md": nothing,
 }
 
 
@@ -79,7 +84,8 @@ def test_spark_parses_the_statements_about_tables(spark: SparkSession) -> None:
 @pytest.mark.parametrize("page", sorted(GIVEN))
 def test_the_python_of_a_page_runs(spark: SparkSession, broker: Broker, page: str, tmp_path: Path) -> None:
     names = GIVEN[page](spark, broker.bootstrap_servers, tmp_path)
-    files = ["/archive", "lines", "orders.parquet", "orders.checkpoint", "/data/checkpoints/orders-clean"]
+    files = ["/archive", "lines", "orders.parquet", "orders.checkpoint", "word-count.checkpoint"]
+    files.append("/data/checkpoints/orders-clean")
     paths = {f'"{file}"': f'"{tmp_path / file.rpartition("/")[2]}"' for file in files}
     left = guides.run(page, broker.bootstrap_servers, paths, spark=spark, **names)
     for query in spark.streams.active:
