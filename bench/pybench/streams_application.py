@@ -22,23 +22,34 @@ from pybroker.streams import (
     RestoreProgress,
     StreamsBuilder,
     TimeWindows,
+    col,
+    json_columns,
     time_windowed,
+    with_columns,
 )
 
 OF_THE_ROW = ("row", "input", "output", "records", "warm.up")
 STORE = "store"
 WINDOW_MS = 60_000
 ADVANCE_MS = 20_000
+LARGE = 500
 _SAMPLES = 1_000
 _START_TIMEOUT_S = 120.0
 
 
 def add_stateless(builder: StreamsBuilder, source: str, target: str) -> None:
-    """Keep every record with an even amount, and double the amount."""
+    """Keep every record with an amount of more than 500, and double the amount."""
     stream = builder.stream(source, key_serde=STRING, value_serde=JSON)
-    even = stream.filter(lambda _key, value: value["amount"] % 2 == 0)
-    doubled = even.map_values(lambda value: value | {"amount": value["amount"] * 2})
+    large = stream.filter(lambda _key, value: value["amount"] > LARGE)
+    doubled = large.map_values(lambda value: value | {"amount": value["amount"] * 2})
     doubled.to(target, key_serde=STRING, value_serde=JSON)
+
+
+def add_stateless_columns(builder: StreamsBuilder, source: str, target: str) -> None:
+    """As `add_stateless`, by column expressions."""
+    stream = builder.stream(source, key_serde=STRING, value_serde=json_columns(id=int, amount=int, pad=str))
+    large = stream.filter(col("amount") > LARGE)
+    large.map_values(with_columns(amount=col("amount") * 2)).to(target, value_serde=JSON)
 
 
 def add_map(builder: StreamsBuilder, source: str, target: str) -> None:
@@ -72,6 +83,7 @@ def add_restore(builder: StreamsBuilder, source: str, _target: str) -> None:
 
 TOPOLOGIES: Mapping[str, Callable[[StreamsBuilder, str, str], None]] = {
     "stateless": add_stateless,
+    "stateless-columns": add_stateless_columns,
     "map": add_map,
     "count": add_count,
     "windows": add_windows,

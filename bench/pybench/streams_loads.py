@@ -27,8 +27,8 @@ from pybench.streams_application import STORE, WINDOW_MS
 from pybench.streams_rows import CHECKED, SPAN_MS, Input, Output, check_output, percentile
 from pybroker.client import EARLIEST, LATEST, Admin, ColumnFetcher, NewTopic, Producer, TopicPartition
 
-SIDES = ("pybroker", "kafka")
-"""The libraries that a row compares."""
+SIDES = ("pybroker", "columns", "kafka")
+"""What a row compares: pybroker.streams with Python callables, with column expressions, and Kafka Streams."""
 JVM = ("-Xmx1G", "-Djava.awt.headless=true")
 """Heap of Kafka Streams. Collector and compilers are those of the JVM."""
 WARM_UP_RECORDS = 500_000
@@ -94,7 +94,7 @@ def measure(
     output = f"{application}-output"
     warms_up = side == "kafka" and row in CHECKED
     words = {
-        "row": "count" if row == "idle" else row,
+        "row": "count" if row == "idle" else f"{row}-columns" if side == "columns" else row,
         "input": topic,
         "output": output,
         "records": str(0 if row in ("map", "idle") else records),
@@ -119,7 +119,7 @@ def measure(
 
 def command(side: str) -> list[str]:
     """Return the command line of the program of a side, before its arguments."""
-    if side == "pybroker":
+    if side != "kafka":
         return [sys.executable, "-m", "pybench.streams_application"]
     return streams_java_command("StreamsPerf", BENCH / "jclient" / "streams", options=JVM)
 

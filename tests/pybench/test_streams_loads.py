@@ -40,6 +40,13 @@ def test_a_round_reports_its_figures_and_deletes_its_topics(servers: str) -> Non
         assert not [name for name in admin.list_topics() if name.startswith("pybroker-count-")]
 
 
+def test_a_round_of_column_expressions_has_the_output_of_callables(servers: str) -> None:
+    fill(servers, "filtered", {"row": "stateless"})
+    for side in ("pybroker", "columns"):
+        _, figures = streams_loads.measure(side, servers, "filtered", RECORDS, SIZE, {"row": "stateless"})
+        assert (figures["processed"], figures["output_records"]) == (RECORDS, RECORDS // 2)
+
+
 def test_an_output_with_other_sums_fails_the_round(servers: str) -> None:
     fill(servers, "other", {"row": "count", "records.per.key": 2})
     with pytest.raises(PeerError, match=r"'keys': 1000, 'sum': 2000\}, expected \{'keys': 500, 'sum': 2000\}"):

@@ -48,8 +48,8 @@ def test_batches_contain_every_record_once_with_timestamps_over_five_minutes() -
 
 @pytest.mark.parametrize("row", CHECKED)
 def test_the_output_of_the_topology_of_a_row_is_the_expected_one(row: str) -> None:
-    # 200 records with distinct keys where the row has no aggregation, as in its scenario.
-    given = GIVEN if row != "stateless" else Input(records=200, keys=200, size=100)
+    # Records with distinct keys where the row has no aggregation, as in its scenario. Half of the amounts are large.
+    given = GIVEN if not row.startswith("stateless") else Input(records=1_000, keys=1_000, size=100)
     builder = StreamsBuilder()
     TOPOLOGIES[row](builder, "in", "out")
     with TopologyTestDriver(builder.build(), {"default.dsl.store": "in_memory"}) as driver:

@@ -187,7 +187,7 @@ public class StreamsPerf {
         Serde<JsonNode> json = Serdes.serdeFrom((topic, value) -> encode(value), (topic, data) -> decode(data));
         switch (row) {
             case "stateless" -> builder.stream(input, Consumed.with(text, json))
-                .filter((key, value) -> value.get("amount").asLong() % 2 == 0)
+                .filter((key, value) -> value.get("amount").asLong() > 500)
                 .mapValues(StreamsPerf::doubled)
                 .to(output, Produced.with(text, json));
             case "map" -> builder.stream(input, Consumed.with(text, json))
