@@ -333,8 +333,11 @@ class ThreadTasks:
             self._paused.update(chosen)
 
     def _resume(self, partitions: Iterable[TopicPartition]) -> None:
+        paused = [partition for partition in partitions if partition in self._paused]
+        if not paused:
+            return  # The assignment is read in another thread.
         assigned = self._consumer.assignment()
-        chosen = [partition for partition in partitions if partition in self._paused and partition in assigned]
+        chosen = [partition for partition in paused if partition in assigned]
         if chosen:
             self._consumer.resume(*chosen)
             self._paused.difference_update(chosen)
