@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import msgspec
@@ -139,7 +140,7 @@ def parse_settings(given: Mapping[str, Any]) -> ApplicationSettings:
         topic_configs=topics,
         clients=ClientProperties({}, {}, {}, {}, {}),
     )
-    whole = msgspec.structs.replace(settings, clients=_clients(rest.given, settings))
+    whole = msgspec.structs.replace(settings, clients=_clients(rest, settings))
     _check_transactions(whole)
     return whole
 
@@ -149,8 +150,11 @@ class _Rest:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = {key: value for key, value in given.items() if value is not None}
+        self.known = set(OF_THE_CONFIG)
+        """The keys of the application."""
 
     def take(self, key: str, default: Any) -> Any:
+        self.known.add(key)
         return self.given.pop(key, default)
 
     def take_prefix(self, prefix: str) -> dict[str, Any]:
@@ -220,10 +224,11 @@ def _handlers(rest: _Rest) -> Handlers:
     return Handlers(**chosen, dead_letter_topic=topic)
 
 
-def _clients(rest: Mapping[str, Any], settings: ApplicationSettings) -> ClientProperties:
+def _clients(rest: _Rest, settings: ApplicationSettings) -> ClientProperties:
     """Divide the remaining keys among the clients, and have each client check its own."""
-    common = {key: value for key, value in rest.items() if not key.startswith(PREFIXES)}
-    of = {prefix: {k.removeprefix(prefix): v for k, v in rest.items() if k.startswith(prefix)} for prefix in PREFIXES}
+    given = rest.given.items()
+    common = {key: value for key, value in given if not key.startswith(PREFIXES)}
+    of = {prefix: {k.removeprefix(prefix): v for k, v in given if k.startswith(prefix)} for prefix in PREFIXES}
     for prefix, keys in _CONTROLLED.items():
         for key in keys:
             if key in common or any(key in of[p] for p in PREFIXES if p.endswith(prefix)):
@@ -231,7 +236,11 @@ def _clients(rest: Mapping[str, Any], settings: ApplicationSettings) -> ClientPr
     known = ConsumerSettings.keys.keys() | ProducerSettings.keys.keys() | AdminSettings.keys.keys()
     unknown = sorted(common.keys() - known)
     if unknown:
-        raise StreamsError(f"unknown settings {', '.join(unknown)}: expected keys of Kafka's StreamsConfig or clients")
+        near = get_close_matches(unknown[0], sorted(known | rest.known), n=1, cutoff=0.8)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise StreamsError(
+            f"unknown settings {', '.join(unknown)}: expected keys of Kafka's StreamsConfig or clients{hint}"
+        )
 
     def acting(kind: Any, *, defaults: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the common keys that the client has, after its defaults and before the keys of its prefix."""

@@ -82,7 +82,9 @@ def test_prefixes_address_clients_and_topics() -> None:
             {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": 20_000},
             r"invalid value 10000 for 'producer.transaction.timeout.ms': .* commit.interval.ms \(20000\)",
         ),
-        ({"no.such.key": 1}, "unknown settings no.such.key"),
+        ({"no.such.key": 1}, "unknown settings no.such.key: expected keys of Kafka's StreamsConfig or clients$"),
+        ({"num.stream.thread": 2}, r"unknown settings num.stream.thread: .* Did you mean num.stream.threads\?"),
+        ({"fetch.max.byte": 2}, r"Did you mean fetch.max.bytes\?"),
     ],
 )
 def test_a_value_that_cannot_be_honoured_is_refused(given: dict[str, Any], message: str) -> None:
