@@ -11,6 +11,7 @@ PACKAGES = {
     "oauth": ("pyjwt[crypto]>=2.10",),
     "gssapi": ("gssapi>=1.8",),
     "streams": ("rocksdict>=0.3.29",),
+    "columns": ("pyarrow>=18",),
     "testing": ("cryptography>=42",),
     "telemetry": ("opentelemetry-proto>=1.27",),
     "otel": ("opentelemetry-sdk>=1.27", "opentelemetry-exporter-otlp-proto-http>=1.27"),

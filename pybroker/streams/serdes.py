@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 import msgspec
 
+from pybroker.config.extras import install_command
 from pybroker.streams.errors import SerializationError, StreamsError, TopologyError
 from pybroker.streams.records import Change
 from pybroker.streams.windows import MAX_TIMESTAMP, SessionWindow, TimeWindow, Windowed
@@ -187,6 +190,30 @@ _COLUMN_TYPES: dict[type, Any] = {
 def msgpack(of: Any = Any) -> Serde[Any]:
     """Return a serde of MessagePack; `of` is the type to decode to."""
     return Serde("msgpack", msgspec.msgpack.encode, msgspec.msgpack.Decoder(of).decode)
+
+
+def arrow() -> Serde[Any]:
+    """Return a serde of Arrow tables, as streams of Arrow's IPC format.
+
+    A value is a `pyarrow.Table`. A `pyarrow.RecordBatch` is accepted too.
+
+    Raises:
+        StreamsError: pyarrow is not installed.
+    """
+    if find_spec("pyarrow") is None:
+        raise StreamsError(f"the serde of Arrow tables needs pyarrow: run {install_command('columns')}")
+    pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+
+    def serialize(value: Any) -> bytes:
+        if not isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
+            raise TypeError("expected a pyarrow.Table or a pyarrow.RecordBatch")
+        sink = pyarrow.BufferOutputStream()
+        with ipc.new_stream(sink, value.schema) as writer:
+            writer.write(value)
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
+
+    return Serde("arrow", serialize, lambda data: ipc.open_stream(data).read_all())
 
 
 JSON: Serde[Any] = json()

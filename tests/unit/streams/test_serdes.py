@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow
+import pyarrow.ipc
 import pytest
 
 from pybroker.streams import (
@@ -18,6 +20,7 @@ from pybroker.streams import (
     Change,
     Serde,
     Windowed,
+    arrow,
     json,
     session_windowed,
     time_windowed,
@@ -81,3 +84,18 @@ def test_a_value_of_another_type_is_refused_by_name(serde: Serde[Any], value: An
 def test_bytes_of_another_serde_are_refused_by_name(serde: Serde[Any], data: bytes) -> None:
     with pytest.raises(SerializationError, match=rf"serde '{serde.name}' cannot deserialize"):
         serde.from_bytes(data)
+
+
+def test_arrow_tables_are_ipc_streams() -> None:
+    batch = pyarrow.record_batch({"id": [1, 2], "name": ["tea", None]})
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    serde = arrow()
+    assert serde.from_bytes(sink.getvalue().to_pybytes()) == pyarrow.Table.from_batches([batch])
+    for value in (batch, pyarrow.Table.from_batches([batch])):
+        assert pyarrow.ipc.open_stream(serde.to_bytes(value)).read_all().to_pylist() == batch.to_pylist()
+    with pytest.raises(SerializationError, match=r"'arrow' cannot serialize .* expected a pyarrow\.Table"):
+        serde.to_bytes({"id": 1})
+    with pytest.raises(SerializationError, match="'arrow' cannot deserialize"):
+        serde.from_bytes(b"rubbish")
