@@ -42,6 +42,7 @@ from pybroker.streams.config import StreamsConfig
 from pybroker.streams.errors import StreamsError
 from pybroker.streams.state.directory import StateDirectory, default_state_dir
 from pybroker.streams.state.rocks import check_installed
+from pybroker.streams.topology.nodes import ProcessorNode, node_serdes
 from pybroker.streams.topology.topology import Topology
 
 log = logging.getLogger("pybroker.streams")
@@ -58,10 +59,13 @@ class KafkaStreams(InstanceQueries):
             settings: Kafka's keys; `application.id` and `bootstrap.servers` are required.
 
         Raises:
-            StreamsError: a setting is unknown, missing or invalid, or a node cannot run.
+            StreamsError: a setting is unknown, missing or invalid, a node cannot run, or a node has no serde.
             SettingError: a client refuses a setting.
         """
         super().__init__(topology, parse_settings(settings), StreamThreads(self._make_thread))
+        for node in topology.nodes.values():
+            if not isinstance(node, ProcessorNode):
+                node_serdes(node, self._settings.config.default_serdes)
         self._programs = column_programs(topology, self._settings)
         # A topology is checked here, and the process id is that of the state directory, which `start` opens.
         self._rules = StreamsRules(

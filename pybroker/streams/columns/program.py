@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pybroker.config.extras import install_command
 from pybroker.streams import native
 from pybroker.streams.columns.expressions import Column
 from pybroker.streams.columns.kernels import Kernels, Schema
@@ -22,7 +23,7 @@ from pybroker.streams.errors import StreamsError
 from pybroker.streams.operators.stateless import PassThrough, StreamFilter, StreamMapValues
 from pybroker.streams.serdes import BYTES, STRING, Serde
 from pybroker.streams.timestamps import fail_on_invalid_timestamp
-from pybroker.streams.topology.nodes import ProcessorNode, SinkNode, SourceNode
+from pybroker.streams.topology.nodes import ProcessorNode, SinkNode, SourceNode, node_serdes
 from pybroker.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class ColumnProgram:
             NotColumnarError: a node needs records one by one. The message names the node and the reason.
         """
         if find_spec("pyarrow") is None:
-            raise NotColumnarError("the package pyarrow is not installed")
+            raise NotColumnarError(f"pyarrow is not installed: run {install_command('columns')}")
         self._arrow: Any = import_module("pyarrow")
         self._compute: Any = import_module("pyarrow.compute")
         self._kernels = Kernels(self._arrow, self._compute)
@@ -94,8 +95,7 @@ class ColumnProgram:
         extractor = node.timestamp_extractor or self._config.default_timestamp_extractor
         if extractor is not fail_on_invalid_timestamp:
             raise NotColumnarError(f"source {node.name} has a timestamp extractor")
-        key_serde = self._config.default_serdes.resolve_key(node.key_serde)
-        value_serde = self._config.default_serdes.resolve_value(node.value_serde)
+        key_serde, value_serde = node_serdes(node, self._config.default_serdes)
         if key_serde not in (BYTES, STRING):
             raise NotColumnarError(f"source {node.name} has the key serde {key_serde.name}: expected string or bytes")
         if value_serde.columns is None:
@@ -156,9 +156,9 @@ class ColumnProgram:
     def _sink(self, node: SinkNode, key_serde: Serde[Any]) -> _Step:
         if not isinstance(node.topic, str) or node.partitioner is not None:
             raise NotColumnarError(f"sink {node.name} has a topic extractor or a partitioner")
-        if self._config.default_serdes.resolve_key(node.key_serde) is not key_serde:
+        sink_key_serde, value_serde = node_serdes(node, self._config.default_serdes)
+        if sink_key_serde is not key_serde:
             raise NotColumnarError(f"sink {node.name} has another key serde than the source")
-        value_serde = self._config.default_serdes.resolve_value(node.value_serde)
         if value_serde.serialize is not msgspec.json.encode:
             raise NotColumnarError(f"sink {node.name} has the value serde {value_serde.name}: expected JSON")
         topic = node.topic

@@ -20,12 +20,11 @@ from pybroker.streams.runtime.commit_metadata import CommitMetadata
 from pybroker.streams.runtime.node import NodeContext, Process, RunningProcessor, RunningSink
 from pybroker.streams.runtime.punctuation import PunctuationQueue, Schedule
 from pybroker.streams.runtime.record_queue import PartitionGroup, RawRecord, RecordQueue
-from pybroker.streams.serdes import AnySerde
 from pybroker.streams.state.cache import Cache
 from pybroker.streams.state.rocks import check_installed
 from pybroker.streams.state.store import StateStore, StoreContext
 from pybroker.streams.timestamps import ConsumedRecord
-from pybroker.streams.topology.nodes import ProcessorNode, SinkNode, SourceNode
+from pybroker.streams.topology.nodes import ProcessorNode, SinkNode, SourceNode, node_serdes
 from pybroker.streams.topology.topology import Topology
 
 log = logging.getLogger("pybroker.streams")
@@ -91,15 +90,7 @@ class Task(StoreContext):
 
     def _sink(self, node: SinkNode) -> RunningSink:
         topic = self.decorated(node.topic) if isinstance(node.topic, str) else None
-        return RunningSink(
-            self, node, topic, self._serdes(node.key_serde, node.value_serde, node.name), self._collector
-        )
-
-    def _serdes(self, key: AnySerde, value: AnySerde, node: str) -> tuple[Any, Any]:
-        try:
-            return self._config.default_serdes.resolve_key(key), self._config.default_serdes.resolve_value(value)
-        except StreamsError as error:
-            raise StreamsError(f"node {node} has {error}") from None
+        return RunningSink(self, node, topic, node_serdes(node, self._config.default_serdes), self._collector)
 
     def _add_stores(self, node: ProcessorNode) -> None:
         # Stores are flushed in this order, which Kafka takes from a HashSet.
@@ -186,7 +177,7 @@ class Task(StoreContext):
 
     def deserializer(self, node: SourceNode) -> Callable[[RawRecord], ConsumedRecord | None]:
         """Return the function that deserializes the records of a source."""
-        key_serde, value_serde = self._serdes(node.key_serde, node.value_serde, node.name)
+        key_serde, value_serde = node_serdes(node, self._config.default_serdes)
 
         def deserialize(raw: RawRecord) -> ConsumedRecord | None:
             try:

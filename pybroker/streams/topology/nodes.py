@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from pybroker.streams.errors import StreamsError
 from pybroker.streams.processor import ProcessorSupplier
 from pybroker.streams.records import RecordContext
-from pybroker.streams.serdes import AnySerde
+from pybroker.streams.serdes import AnySerde, DefaultSerdes, Serde
 from pybroker.streams.state.builders import StoreBuilder
 from pybroker.streams.timestamps import TimestampExtractor
 
@@ -76,3 +77,15 @@ class InternalTopic(msgspec.Struct, frozen=True):
     name: str
     partitions: int | None = None
     """None if the number follows from the topics that feed it."""
+
+
+def node_serdes(node: SourceNode | SinkNode, defaults: DefaultSerdes) -> tuple[Serde[Any], Serde[Any]]:
+    """Return the serdes of the keys and of the values of a node.
+
+    Raises:
+        StreamsError: the node has no serde, and the application has no default.
+    """
+    try:
+        return defaults.resolve_key(node.key_serde), defaults.resolve_value(node.value_serde)
+    except StreamsError as error:
+        raise StreamsError(f"node {node.name} has {error}") from None

@@ -180,9 +180,10 @@ def test_topics_of_a_join_need_equal_numbers_of_partitions(brokers: Server, app_
         builder.stream(f"{app_id}.{side}", key_serde=STRING, value_serde=STRING) for side in ("left", "right")
     )
     windows = JoinWindows.of_time_difference_with_no_grace(1_000)
-    left.join(right, lambda a, b: a + b, windows, key_serde=STRING, value_serde=STRING, other_value_serde=STRING).to(
-        "out"
+    joined = left.join(
+        right, lambda a, b: a + b, windows, key_serde=STRING, value_serde=STRING, other_value_serde=STRING
     )
+    joined.to("out", key_serde=STRING, value_serde=STRING)
     app = started(builder.build())
     app.start()
     with pytest.raises(TopologyError, match=rf"{app_id}\.left.*{app_id}\.right|{app_id}\.right.*{app_id}\.left"):
