@@ -301,13 +301,16 @@ print("leaves", flush=True)
 
 
 LEAVES_A_LOOP = """
-import asyncio, json, sys, threading
+import asyncio, contextlib, json, sys, threading
+from pybroker.client import ClientError
 from tests.support.every_client import CLIENTS, awaited, call, methods
 
 kind, servers = json.loads(sys.argv[1])
 
 async def one(made, method):
-    return await awaited(call(made, kind, method))
+    # On a slow machine a call reaches its timeout before the interpreter exits, and asyncio logs its error.
+    with contextlib.suppress(ClientError):
+        return await awaited(call(made, kind, method))
 
 async def all_of_them():
     for method in methods(kind):
