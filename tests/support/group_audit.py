@@ -56,16 +56,16 @@ class Member:
 
     def kill(self) -> None:
         """Send SIGKILL. The ownership of its partitions ends here."""
-        self._let_go()
+        self._let_go(time.monotonic_ns())
         self.process.kill()
         self.process.wait(END_SECONDS)
-        self._read_to_the_end()
+        self._read_to_the_end(time.monotonic_ns())
 
     def stop(self) -> None:
         """Send SIGSTOP. A stopped member cannot report a revocation, so its ownership ends here."""
         self.process.send_signal(signal.SIGSTOP)
         self.stopped = True
-        self._let_go()
+        self._let_go(time.monotonic_ns())
 
     def go_on(self) -> None:
         """Send SIGCONT."""
@@ -73,15 +73,20 @@ class Member:
         self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Send SIGTERM, so that it leaves the group, and SIGKILL if it does not exit in time."""
+        """Send SIGTERM, so that it leaves the group, and SIGKILL if it does not exit in time.
+
+        Not every client reports a revocation when it leaves: the partitions of the others have new owners before the
+        process has exited. So the signal ends ownership without a report.
+        """
         self.go_on()
+        signalled = time.monotonic_ns()
         self.process.terminate()
         try:
             self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(END_SECONDS)
-        self._read_to_the_end()
+        self._read_to_the_end(signalled)
 
     def holds(self) -> set[int]:
         """Return the partitions that the member owns."""
@@ -91,17 +96,16 @@ class Member:
         """Return the last 40 lines of the member's standard error."""
         return "\n".join(Path(self.complaints.name).read_text(errors="replace").splitlines()[-40:])
 
-    def _read_to_the_end(self) -> None:
+    def _read_to_the_end(self, ended: int) -> None:
         if self.reader is not None:
             self.reader.join(END_SECONDS)
         self.complaints.close()
-        self._let_go()
+        self._let_go(ended)
 
-    def _let_go(self) -> None:
-        now = time.monotonic_ns()
+    def _let_go(self, ended: int) -> None:
         for tenures in self.tenures.values():
             if tenures[-1].ended is None:
-                tenures[-1].ended = now
+                tenures[-1].ended = max(ended, tenures[-1].begun)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
