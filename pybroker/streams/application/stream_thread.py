@@ -329,8 +329,10 @@ class StreamThread(RebalanceListener):
             self.endpoints = self._driver.endpoints
             self.endpoints_changed_at = time.monotonic()
         membership = self._driver.member.membership
-        if not self.is_assigned and membership.is_ready and membership.target == membership.owned:
-            # The assignment is that of the member already, for example none: no rebalance follows.
+        is_final = membership.is_ready and membership.target == membership.owned and not self._driver.statuses
+        if not self.is_assigned and is_final:
+            # The assignment is that of the member already, for example none: no rebalance follows. A group with a
+            # status, for example missing internal topics, assigns no tasks yet.
             self.is_assigned = True
             self._context.on_change()
         missing = None

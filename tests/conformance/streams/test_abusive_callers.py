@@ -127,6 +127,15 @@ def send(brokers: Server, address: str) -> None:
         producer.send("access-log", address.encode())
 
 
+def await_tasks(app: KafkaStreams) -> None:
+    """Wait until the application processes both subtopologies, from the ends of their topics."""
+
+    def processes() -> bool:
+        return app.state is State.RUNNING and len(app.task_metrics()) == 2
+
+    wait_until(processes, within=60, what="both tasks run")
+
+
 def await_record(brokers: Server, topic: str, value: bytes, key: str) -> Any:
     """Wait for a committed record."""
     reader = {"group.id": f"reader-{next(NUMBERS)}", "auto.offset.reset": "earliest"}
@@ -144,7 +153,7 @@ def test_an_application_stops_without_redis_and_processes_the_request_later(
 ) -> None:
     with KafkaStreams(page["topology"](), settings) as app:
         app.start()
-        app.wait_until_running()
+        await_tasks(app)
         send(brokers, "10.0.1.1")
         await_record(brokers, "accepted", b"accepted", "10.0.1.1")
         store.stop()
@@ -171,7 +180,7 @@ def test_an_application_that_replaces_its_thread_waits_for_redis(
 
         app.set_uncaught_exception_handler(handler)
         app.start()
-        app.wait_until_running()
+        await_tasks(app)
         send(brokers, "10.0.2.1")
         await_record(brokers, "accepted", b"accepted", "10.0.2.1")
         store.stop()
@@ -187,7 +196,7 @@ def test_an_application_that_continues_writes_unchecked_requests_to_dead_letters
     lenient = settings | {"processing.exception.handler": page["skip_without_redis"]}
     with KafkaStreams(page["topology"](), lenient) as app:
         app.start()
-        app.wait_until_running()
+        await_tasks(app)
         store.stop()
         send(brokers, "10.0.3.1")
         wait_until(lambda: any(one["dropped-records-total"] for one in app.metrics().values()), within=60, what="drop")

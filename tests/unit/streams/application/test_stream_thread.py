@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from pybroker.client.membership.streams_events import GroupTask
+from pybroker.client.membership.streams_events import GroupTask, GroupTasks
+from pybroker.protocol.messages.streams_group_heartbeat import Status
 from pybroker.streams import STRING, Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder
 from pybroker.streams.state.directory import StateDirectory
 from pybroker.streams.topology.topology import Topology
@@ -158,3 +160,17 @@ def test_a_thread_ends_although_its_processors_fail_to_close(
     assert "a bug of close" in caplog.text
     for task in ("0_0", "0_1"):
         directory.lock(task)
+
+
+def test_a_member_without_tasks_runs_once_the_group_has_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=STRING, value_serde=STRING).to("out", key_serde=STRING, value_serde=STRING)
+    thread, _ = scripted_thread(monkeypatch, builder.build())
+    membership = Mock(is_ready=True, target=GroupTasks(), owned=GroupTasks())
+    missing = Status(status_code=3, status_detail="Internal topics are missing: app-requests-repartition")
+    thread._driver = Mock(member=Mock(membership=membership), statuses=(missing,), endpoints=())
+    thread._run_once()
+    assert not thread.is_running
+    thread._driver.statuses = ()
+    thread._run_once()
+    assert thread.is_running
